@@ -1,0 +1,141 @@
+// Package redisstore keeps counters in Redis, shared by all nodes: on a single server, behind Sentinel, or in a Cluster.
+//
+// Every counter is one key holding one integer (a sliding log: a sorted set), changed only by Lua scripts that read the
+// server's clock once, check all their limits, and then charge all or none. A script call touches keys of one slot; a
+// request whose charges fall into several slots runs one call for each at the same time and gives back what the others
+// took when one refuses. Faults so err towards under-admission only, and nothing is locked.
+//
+// On one master several callers share a script call: whoever finds a free place sends what has gathered, so a lone
+// caller waits for nobody and many callers pay the round trip together.
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/algo"
+	"github.com/sluicehq/sluice/internal/counter"
+)
+
+// Options tune a Store. The zero value works.
+type Options struct {
+	// HashKey is the secret under which subjects are hashed into Redis keys. All nodes of an installation must use the
+	// same. With the published default, anyone can compute on which slot a subject's counters lie.
+	// Default: DefaultHashKey.
+	HashKey [16]byte
+	// NoSharing gives every caller a script call of its own. It is for measuring what sharing gains. Default false.
+	NoSharing bool
+}
+
+// DefaultHashKey is the published HashKey.
+var DefaultHashKey = [16]byte([]byte("sluice-default-0"))
+
+// Store implements sluice.Store on Redis. It is safe for concurrent use.
+type Store struct {
+	conn    Conn
+	hashKey [16]byte
+	plans   counter.Plans[preparedArgs]
+	ids     logIDs
+	sharer  *sharer // nil where every call goes alone
+	tickets sync.Pool
+}
+
+// New returns a store on a connection. It does not touch the network.
+func New(conn Conn, opts Options) *Store {
+	if opts.HashKey == ([16]byte{}) {
+		opts.HashKey = DefaultHashKey
+	}
+	s := &Store{conn: conn, hashKey: opts.HashKey, ids: newLogIDs()}
+	s.plans.Prepare = prepareArgs
+	s.tickets.New = func() any { return newTicket() }
+	if !conn.Sharded() && !opts.NoSharing {
+		s.sharer = newSharer(conn)
+	}
+	return s
+}
+
+// Take implements sluice.Store.
+func (s *Store) Take(ctx context.Context, groups [][]sluice.Charge) {
+	if s.conn.Sharded() {
+		s.takeSharded(ctx, groups)
+		return
+	}
+	if s.sharer == nil || len(groups) != 1 {
+		s.run(ctx, groups, scriptTake)
+		return
+	}
+	t := s.tickets.Get().(*ticket)
+	t.load(s, groups)
+	if !t.next() {
+		return
+	}
+	err := s.sharer.do(ctx, t)
+	t.fill(err)
+	if err == nil { // else the ticket is left to whoever still holds it: the call's leader, or the client
+		t.clear()
+		s.tickets.Put(t)
+	}
+}
+
+// Peek implements sluice.Store.
+func (s *Store) Peek(ctx context.Context, groups [][]sluice.Charge) {
+	if s.conn.Sharded() {
+		s.peekSharded(ctx, groups)
+		return
+	}
+	s.run(ctx, groups, scriptPeek)
+}
+
+// run answers groups by calls of their own, as many groups in each as fit.
+func (s *Store) run(ctx context.Context, groups [][]sluice.Charge, script *Script) {
+	t := s.tickets.Get().(*ticket)
+	t.load(s, groups)
+	for t.next() {
+		err := t.send(ctx, s.conn, script)
+		t.fill(err)
+		if err != nil {
+			t.renew()
+		}
+	}
+	t.clear()
+	s.tickets.Put(t)
+}
+
+// unavailable marks an error as the store's failure to answer.
+func unavailable(err error) error { return fmt.Errorf("%w: %w", sluice.ErrUnavailable, err) }
+
+// preparedArgs are the script arguments that depend on the limit alone.
+type preparedArgs struct {
+	kind, cost, limit, window, ttl string // cost of one unit
+}
+
+func prepareArgs(p algo.Plan) preparedArgs {
+	text := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return preparedArgs{kind: string(rune(p.Kind)), cost: text(p.Cost(1)), limit: text(p.Limit), window: text(p.Window), ttl: text(p.TTL)}
+}
+
+// logIDs makes the ids that a log's entries carry: unique among all nodes without asking any of them.
+type logIDs struct {
+	start uint64
+	count *atomic.Uint64
+}
+
+func newLogIDs() logIDs {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return logIDs{binary.BigEndian.Uint64(b[:]), new(atomic.Uint64)}
+}
+
+// next spreads a node's sequence over all 64-bit numbers, so that those of two nodes do not run into each other.
+func (l logIDs) next() uint64 {
+	x := l.start + l.count.Add(1)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return max(x^x>>31, 1)
+}

@@ -1,0 +1,3 @@
+-- Forgets counters.
+-- KEYS counters   reply: how many there were
+return redis.call('DEL',unpack(KEYS))

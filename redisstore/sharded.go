@@ -1,0 +1,266 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/counter"
+)
+
+// In a Cluster one script may only touch keys of one slot. A group within one slot is one call, as elsewhere. A group
+// over several slots is one call per slot, all at once; when one refuses, what the others took is given back.
+
+// takeSharded implements Take.
+func (s *Store) takeSharded(ctx context.Context, groups [][]sluice.Charge) {
+	if len(groups) == 1 {
+		t := s.tickets.Get().(*ticket)
+		t.load(s, groups)
+		whole := !t.next() || t.oneSlot()
+		if whole && len(t.items) > 0 {
+			err := t.send(ctx, s.conn, scriptTake)
+			t.fill(err)
+			if err != nil {
+				t.renew()
+			}
+		}
+		t.clear()
+		s.tickets.Put(t)
+		if whole {
+			return
+		}
+	}
+	splits := make([]*split, len(groups))
+	for i := range groups {
+		splits[i] = s.split(groups[i : i+1])
+	}
+	runSplits(ctx, s.conn, splits)
+	for _, sp := range splits {
+		sp.fill(ctx)
+	}
+}
+
+// peekSharded implements Peek.
+func (s *Store) peekSharded(ctx context.Context, groups [][]sluice.Charge) {
+	splits := make([]*split, len(groups))
+	for i := range groups {
+		splits[i] = s.split(groups[i : i+1])
+		for _, p := range splits[i].parts {
+			p.call.Script = scriptPeek
+		}
+	}
+	runSplits(ctx, s.conn, splits)
+	for _, sp := range splits {
+		sp.fillStates(false)
+	}
+}
+
+func (t *ticket) oneSlot() bool {
+	for i := 1; i < len(t.items); i++ {
+		if Slot(t.items[i].key) != Slot(t.items[0].key) {
+			return false
+		}
+	}
+	return true
+}
+
+// split is a group divided by slots. It is not pooled: its memory may outlive an error.
+type split struct {
+	ticket *ticket
+	parts  []*part
+}
+
+// part is what one slot is asked.
+type part struct {
+	slot    uint16
+	items   []*item
+	shadows int
+	call    Call
+	err     error
+	us      int64
+	replies []int64
+}
+
+func (s *Store) split(group [][]sluice.Charge) *split {
+	t := newTicket()
+	t.load(s, group)
+	t.next()
+	sp := &split{ticket: t}
+	hopeless := false
+	for i := range t.items {
+		it := &t.items[i]
+		p := sp.part(Slot(it.key))
+		p.items = append(p.items, it)
+		if t.charge(it).Shadow {
+			p.shadows++
+		} else if it.cost > it.plan.Limit {
+			hopeless = true
+		}
+	}
+	for _, p := range sp.parts {
+		p.fillCall()
+		if hopeless { // refused whatever the slots say: ask them without charging any
+			p.call.Script = scriptPeek
+		}
+	}
+	return sp
+}
+
+func (sp *split) part(slot uint16) *part {
+	if i := slices.IndexFunc(sp.parts, func(p *part) bool { return p.slot == slot }); i >= 0 {
+		return sp.parts[i]
+	}
+	p := &part{slot: slot}
+	sp.parts = append(sp.parts, p)
+	return p
+}
+
+func (p *part) fillCall() {
+	p.call.Script = scriptTake
+	p.call.Args = append(p.call.Args, string([]byte{byte('0' + len(p.items)), byte('0' + p.shadows)}))
+	for _, it := range p.items {
+		args := &it.plan.Extra
+		p.call.Keys = append(p.call.Keys, it.key)
+		p.call.Args = append(p.call.Args, args.kind, it.costArg, args.limit, args.window, it.lastArg)
+	}
+}
+
+// runSplits sends the parts of all groups at once.
+func runSplits(ctx context.Context, conn Conn, splits []*split) {
+	var calls []*Call
+	for _, sp := range splits {
+		for _, p := range sp.parts {
+			calls = append(calls, &p.call)
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	conn.Run(ctx, calls)
+	for _, sp := range splits {
+		for _, p := range sp.parts {
+			if p.us, p.replies, p.err = p.call.reply(); p.err != nil {
+				p.err = unavailable(p.err)
+			}
+		}
+	}
+}
+
+// fill answers the group and, when a part refused, gives back what the others took.
+func (sp *split) fill(ctx context.Context) {
+	refused := false
+	for _, p := range sp.parts {
+		refused = refused || p.refused()
+	}
+	var back []sluice.Charge
+	if refused {
+		for _, p := range sp.parts {
+			if p.err != nil || p.refused() || p.call.Script != scriptTake {
+				continue // unknown, or charged nothing
+			}
+			for i, it := range p.items {
+				if p.replies[i] < 0 {
+					continue // a shadow limit that was full
+				}
+				taken := *sp.ticket.charge(it)
+				taken.State = sluice.State{Receipt: sluice.Receipt{Time: p.us, ID: it.id}}
+				back = append(back, taken)
+				p.replies[i] = it.plan.Uncharged(p.replies[i], it.cost)
+			}
+		}
+	}
+	sp.fillStates(!refused)
+	if len(back) > 0 {
+		sp.ticket.store.Give(ctx, back)
+	}
+}
+
+// refused tells that a limit of this part which can refuse did.
+func (p *part) refused() bool {
+	if p.err != nil {
+		return false
+	}
+	for _, r := range p.replies[:len(p.items)-p.shadows] {
+		if r < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (sp *split) fillStates(taken bool) {
+	for _, p := range sp.parts {
+		for i, it := range p.items {
+			c := sp.ticket.charge(it)
+			c.State = sluice.State{Err: p.err}
+			if p.err != nil {
+				continue
+			}
+			counter.Fill(&c.State, it.plan.Answer(p.replies[i], it.cost, p.us))
+			c.State.Time = p.us
+			if taken && p.replies[i] >= 0 { // asked for or not: when another part failed, the caller may want to give this back
+				c.State.Receipt = sluice.Receipt{Time: p.us, ID: it.id}
+			}
+		}
+	}
+}
+
+// Give implements sluice.Store.
+func (s *Store) Give(ctx context.Context, charges []sluice.Charge) {
+	s.perSlot(ctx, charges, scriptGive, func(args []string, c *sluice.Charge, it *item) []string {
+		r := c.State.Receipt
+		return append(args, it.plan.Extra.kind, it.costArg, it.plan.Extra.window, strconv.FormatInt(r.Time, 10), strconv.FormatUint(r.ID, 36))
+	})
+}
+
+// Reset implements sluice.Store.
+func (s *Store) Reset(ctx context.Context, charges []sluice.Charge) {
+	s.perSlot(ctx, charges, scriptReset, func(args []string, _ *sluice.Charge, _ *item) []string { return args })
+}
+
+// perSlot runs a script over counters: one call for all, or one per slot.
+func (s *Store) perSlot(ctx context.Context, charges []sluice.Charge, script *Script, addArgs func([]string, *sluice.Charge, *item) []string) {
+	t := newTicket()
+	t.load(s, [][]sluice.Charge{charges})
+	calls := map[uint16]*Call{}
+	owners := map[*Call][]*sluice.Charge{}
+	for i := range charges {
+		c := &charges[i]
+		if script == scriptGive && c.State.Receipt == (sluice.Receipt{}) {
+			continue // was not taken, or not receipted
+		}
+		if err := t.addCharge(0, i); err != nil {
+			c.State.Err = err
+			continue
+		}
+		it := &t.items[len(t.items)-1]
+		slot := uint16(0)
+		if s.conn.Sharded() {
+			slot = Slot(it.key)
+		}
+		call := calls[slot]
+		if call == nil {
+			call = &Call{Script: script}
+			calls[slot] = call
+		}
+		call.Keys = append(call.Keys, it.key)
+		call.Args = addArgs(call.Args, c, it)
+		owners[call] = append(owners[call], c)
+	}
+	if len(calls) == 0 {
+		return
+	}
+	all := make([]*Call, 0, len(calls))
+	for _, call := range calls {
+		all = append(all, call)
+	}
+	s.conn.Run(ctx, all)
+	for _, call := range all {
+		if call.Err != nil {
+			for _, c := range owners[call] {
+				c.State.Err = unavailable(call.Err)
+			}
+		}
+	}
+}

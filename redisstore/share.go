@@ -1,0 +1,178 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// sharer lets callers share script calls on one Redis. A caller who finds fewer than maxFlights calls under way sends
+// his own ticket at once; otherwise he queues, and whoever's call returns wakes the next leader, who sends all that has
+// gathered meanwhile. There is no timer and no goroutine: nobody waits for company.
+type sharer struct {
+	conn Conn
+
+	mu    sync.Mutex
+	queue []*ticket // waiting, oldest first
+	idle  []*flight // not under way
+}
+
+// maxFlights is the number of calls under way at once. With one, Redis idles while a reply travels; with more than two
+// the calls are smaller and everything was slower in every measurement (make bar-engine).
+const maxFlights = 2
+
+// flight is one shared call. It passes from leader to leader.
+type flight struct {
+	tickets []*ticket // the leader's is the last
+	call    Call
+	calls   [1]*Call
+	spec    []byte
+}
+
+func newSharer(conn Conn) *sharer {
+	s := &sharer{conn: conn}
+	for range maxFlights {
+		f := &flight{}
+		f.calls[0] = &f.call
+		s.idle = append(s.idle, f)
+	}
+	return s
+}
+
+// do answers the ticket by a shared call, or returns why it could not. After an error the ticket may still be in use.
+func (s *sharer) do(ctx context.Context, t *ticket) error {
+	t.deadline, _ = ctx.Deadline()
+	s.mu.Lock()
+	s.queue = append(s.queue, t)
+	t.queued = true
+	if n := len(s.idle); n > 0 { // then nobody else is waiting
+		f := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.board(f)
+		s.mu.Unlock()
+		s.lead(ctx, f)
+		return t.err
+	}
+	s.mu.Unlock()
+
+	select {
+	case <-t.wake:
+	case <-ctx.Done():
+		s.leave(t)
+		return unavailable(context.Cause(ctx))
+	}
+	if t.flight != nil {
+		if ctx.Err() != nil { // woken to lead at the very end
+			s.leave(t)
+			return unavailable(context.Cause(ctx))
+		}
+		s.lead(ctx, t.flight)
+	}
+	return t.err
+}
+
+// board moves the oldest tickets from the queue to a flight. The one whose caller has the most time left will lead, so
+// that nobody's call ends by another's deadline; it goes to the end. The mutex is held.
+func (s *sharer) board(f *flight) {
+	n := min(len(s.queue), maxGroups)
+	f.tickets = append(f.tickets[:0], s.queue[:n]...)
+	s.queue = slices.Delete(s.queue, 0, n)
+	last := n - 1
+	for i, t := range f.tickets {
+		t.queued = false
+		if t.outlasts(f.tickets[last]) {
+			last = i
+		}
+	}
+	f.tickets[last], f.tickets[n-1] = f.tickets[n-1], f.tickets[last]
+}
+
+func (t *ticket) outlasts(o *ticket) bool {
+	return !o.deadline.IsZero() && (t.deadline.IsZero() || t.deadline.After(o.deadline))
+}
+
+// launch lets the next leader send what waits, or parks the flight. The mutex is held.
+func (s *sharer) launch(f *flight) {
+	if len(s.queue) == 0 {
+		s.idle = append(s.idle, f)
+		return
+	}
+	s.board(f)
+	leader := f.tickets[len(f.tickets)-1]
+	leader.flight = f
+	leader.wake <- struct{}{} // has room: a ticket is woken once
+}
+
+// lead sends a flight, answers its tickets, wakes their callers and lets the next one go.
+func (s *sharer) lead(ctx context.Context, f *flight) {
+	f.fill()
+	if len(f.tickets) > 1 { // should the leader hang up, the others still get their answers
+		deadline, bounded := ctx.Deadline()
+		ctx = context.WithoutCancel(ctx)
+		if bounded {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline)
+			defer cancel()
+		}
+	}
+	s.conn.Run(ctx, f.calls[:])
+	leader := f.tickets[len(f.tickets)-1]
+	first := 0
+	for _, t := range f.tickets {
+		n := len(t.items) // t is its caller's again once woken
+		t.receive(&f.call, first)
+		first += n
+		if t != leader {
+			t.wake <- struct{}{}
+		}
+	}
+	if f.call.Err != nil { // the client may still hold these
+		f.call, f.spec = Call{}, nil
+	}
+	clear(f.tickets)
+
+	s.mu.Lock()
+	leader.flight = nil
+	s.launch(f)
+	s.mu.Unlock()
+}
+
+// fill makes the call: the cheaper script where one limit travels alone.
+func (f *flight) fill() {
+	f.call.reset()
+	if len(f.tickets) == 1 && f.tickets[0].alone() {
+		f.tickets[0].items[0].fillOne(&f.call)
+		return
+	}
+	f.call.Script = scriptTake
+	f.spec = f.spec[:0]
+	f.call.Args = append(f.call.Args, "")
+	for _, t := range f.tickets {
+		f.spec = append(f.spec, t.spec...)
+		f.call.addItems(t.items)
+	}
+	f.call.Args[0] = unsafe.String(unsafe.SliceData(f.spec), len(f.spec)) // rewritten only after the reply
+}
+
+// leave takes a ticket whose caller has given up out of the queue. One already under way stays there, charged or not:
+// nobody will know. One chosen to lead hands the flight on.
+func (s *sharer) leave(t *ticket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch f := t.flight; {
+	case t.queued:
+		i := slices.Index(s.queue, t)
+		s.queue = slices.Delete(s.queue, i, i+1)
+	case f != nil:
+		t.flight = nil
+		passengers := slices.DeleteFunc(f.tickets[:len(f.tickets)-1], func(p *ticket) bool { return p.gone })
+		for _, p := range passengers {
+			p.queued = true
+		}
+		s.queue = slices.Insert(s.queue, 0, passengers...)
+		s.launch(f)
+	default:
+		t.gone = true // so that it is not queued again and chosen to lead, which nobody would hear
+	}
+}

@@ -1,0 +1,37 @@
+-- One limit on one counter.
+-- KEYS 1 counter   ARGV 1 cost, 2 limit, 3 window, 4 TTL in ms
+-- reply: the piece's s, one integer; refused if negative
+local call,k,ARGV=redis.call,KEYS[1],ARGV
+local t=call('TIME')
+local us=t[1]*1000000+t[2]
+local x,y,z=ARGV[1]+0,ARGV[2]+0,ARGV[3]+0
+local s,set,f
+local v=call('GET',k)
+-- Fixed window as one number: (window mod 8)·2^50 + count. The number, not expiry, marks the window's edge.
+-- in:  v stored value or false, us store time, x cost, y limit, z window in ms
+-- out: s remaining·2^28 + ticks to the window's end (limits of 2^25 and more: remaining alone), -1-that when refused;
+--      set value to store, nil: add the cost to the stored one; f what a unit weighs in s
+local u=1000
+if z>86400000 then u=1000000 z=z/1000 end
+local now=(us-us%u)/u
+local e=now%z
+local w,n=(now-e)/z%8,0
+if v then
+ v=v+0
+ n=v%1125899906842624
+ local o=(w-(v-n)/1125899906842624)%8
+ if o>3 then e=0
+ elseif o>0 then n=0 set=0 end
+else set=0 end
+s=y-n-x
+local refused=s<0
+if refused then
+ s=y-n
+ if s<0 then s=0 end
+elseif set then set=w*1125899906842624+x end
+if y<33554432 then f=268435456 s=s*f+z-e end
+if refused then s=-1-s end
+if s>=0 then
+ if set then call('SET',k,set,'PX',ARGV[4]) else call('INCRBY',k,ARGV[1]) end
+end
+return s

@@ -1,0 +1,137 @@
+-- What take would answer, without charging: KEYS and ARGV as there.
+-- reply: store time in µs, then one integer per key: the piece's s, had nothing been charged
+local call,KEYS,ARGV=redis.call,KEYS,ARGV
+local t=call('TIME')
+local us=t[1]*1000000+t[2]
+local reply={us}
+for i=1,#KEYS do
+ local k,a=KEYS[i],i*5-3
+ local kind,x,y,z=ARGV[a],ARGV[a+1]+0,ARGV[a+2]+0,ARGV[a+3]+0
+ local s,set
+ local f=1
+ if kind=='l' then
+  -- Sliding log as a sorted set: one member per admitted unit, scored with its time. Not a counter: it reads for itself.
+  -- in:  k key, us store time, x cost, y limit, z window in µs
+  -- out: s remaining, or -1-(remaining·2^36 + ms until it can pass, 0: never)
+  call('ZREMRANGEBYSCORE',k,'-inf',us-z)
+  local room=y-call('ZCARD',k)
+  s=room-x
+  if s<0 then
+   local wait=0
+   if x<=y then
+    local last=call('ZRANGE',k,-s-1,-s-1,'WITHSCORES')
+    wait=last[2]+z-us+999
+    wait=(wait-wait%1000)/1000
+   end
+   if room<0 then room=0 end
+   s=-1-(room*68719476736+wait)
+  end
+ else
+  local v=call('GET',k)
+  if kind=='b' then
+   -- Token bucket as one number: the time at which it is full again (TAT), in ticks on a ring of 2^53.
+   -- in:  v stored value or false, us store time, x cost in ticks, y capacity in ticks
+   -- out: s room left in ticks, or minus the wait; set value to store
+   -- The text stands twice, with 8192 per µs fine (8192, stored as it is) and long (8, stored as -1-value); the other
+   -- length is told by the sign. All products are with powers of two, hence exact although they exceed 2^53.
+   local m,d=us*8192%9007199254740992,0
+   if v then
+    v=v+0
+    local n,f=m,false
+    if v<0 then v=-1-v n=us*8%9007199254740992 f=true end
+    d=v-n
+    if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+    if f then d=math.min(d*1024,6755399441055744) end
+    if d<0 then d=0 end
+   end
+   s=y-x-d
+   if s>=0 then
+    set=m-9007199254740992+d+x
+    if set<0 then set=set+9007199254740992 end
+   end
+  elseif kind=='s' then
+   -- Sliding window as one number: (window mod 8)·2^50 + previous count·2^25 + current count.
+   -- in:  v stored value or false, us store time, x cost, y limit, z window in ms
+   -- out: s remaining·2^28 + ticks to the window's end, or -1-(remaining·2^28 + ticks until it can pass, 0: never);
+   --      set value to store, nil: add the cost to the stored one; f what a unit weighs in s
+   local u=1000
+   f=268435456
+   if z>86400000 then u=1000000 z=z/1000 end
+   local now=(us-us%u)/u
+   local e=now%z
+   local w,cur,prev=(now-e)/z%8,0,0
+   if v then
+    v=v+0
+    cur=v%33554432
+    local o=(v-cur)/33554432
+    prev=o%33554432
+    o=(w-(o-prev)/33554432)%8
+    if o==1 then prev=cur cur=0 set=0
+    elseif o>3 then e=0
+    elseif o>0 then prev=0 cur=0 set=0 end
+   else set=0 end
+   local room=(y-cur-x)*z-prev*(z-e)
+   if room>=0 then
+    s=(room-room%z)/z*268435456+z-e
+    if set then set=(w*33554432+prev)*33554432+x end
+   else
+    local wait=0
+    if cur+x<=y then wait=(y-cur-x)*z/prev wait=z-(wait-wait%1)-e
+    elseif x<=y then wait=(y-x)*z/cur wait=z-e+z-(wait-wait%1) end
+    room=room+x*z
+    if room<0 then room=0 end
+    s=-1-((room-room%z)/z*268435456+wait)
+   end
+  elseif kind=='f' then
+   -- Fixed window as one number: (window mod 8)·2^50 + count. The number, not expiry, marks the window's edge.
+   -- in:  v stored value or false, us store time, x cost, y limit, z window in ms
+   -- out: s remaining·2^28 + ticks to the window's end (limits of 2^25 and more: remaining alone), -1-that when refused;
+   --      set value to store, nil: add the cost to the stored one; f what a unit weighs in s
+   local u=1000
+   if z>86400000 then u=1000000 z=z/1000 end
+   local now=(us-us%u)/u
+   local e=now%z
+   local w,n=(now-e)/z%8,0
+   if v then
+    v=v+0
+    n=v%1125899906842624
+    local o=(w-(v-n)/1125899906842624)%8
+    if o>3 then e=0
+    elseif o>0 then n=0 set=0 end
+   else set=0 end
+   s=y-n-x
+   local refused=s<0
+   if refused then
+    s=y-n
+    if s<0 then s=0 end
+   elseif set then set=w*1125899906842624+x end
+   if y<33554432 then f=268435456 s=s*f+z-e end
+   if refused then s=-1-s end
+  else
+   -- Token bucket as one number: the time at which it is full again (TAT), in ticks on a ring of 2^53.
+   -- in:  v stored value or false, us store time, x cost in ticks, y capacity in ticks
+   -- out: s room left in ticks, or minus the wait; set value to store
+   -- The text stands twice, with 8 per µs fine (8192, stored as it is) and long (8, stored as -1-value); the other
+   -- length is told by the sign. All products are with powers of two, hence exact although they exceed 2^53.
+   local m,d=us*8%9007199254740992,0
+   if v then
+    v=-1-v
+    local n,f=m,false
+    if v<0 then v=-1-v n=us*8192%9007199254740992 f=true end
+    d=v-n
+    if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+    if f then d=(d+1023-(d+1023)%1024)/1024 end
+    if d<0 then d=0 end
+   end
+   s=y-x-d
+   if s>=0 then
+    set=m-9007199254740992+d+x
+    if set<0 then set=set+9007199254740992 end
+    set=-1-set
+   end
+  end
+ end
+ if s>=0 then s=s+x*f end
+ reply[i+1]=s
+end
+return reply
