@@ -58,5 +58,5 @@ bar-match: ## matching 1,000 rules against matching 10
 	$(BAR) ./match
 bar-memory: deps ## Redis memory per counter
 	$(BAR) ./memory
-bar-mutants: deps ## every mutation of the Lua scripts is noticed (10 min)
+bar-mutants: deps ## every mutation of the Lua scripts is noticed
 	$(BAR) ./mutants

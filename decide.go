@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// decide is the one path of every decision: match, charge, fall back where the store failed, fold.
-func (l *Limiter) decide(ctx context.Context, req *Request, charge bool) (Decision, error) {
-	d := Decision{ID: l.newID(), Cost: max(req.Cost, 1)}
+// decide is the one path of every decision: match, charge, fall back where the store failed, fold. It fills d, which
+// is large enough that copying it would show.
+func (l *Limiter) decide(ctx context.Context, req *Request, d *Decision, charge bool) error {
+	d.ID, d.Cost = l.newID(), max(req.Cost, 1)
 	if err := ctx.Err(); err != nil {
-		return d, err
+		return err
 	}
 	if req.Cost < 0 {
-		return d, ErrInvalidRequest
+		return ErrInvalidRequest
 	}
 	rules := l.rules.Load()
 	d.Revision = rules.Revision()
-	if l.decidedBySubject(&d, &req.Subject) {
-		return d, nil
+	if l.decidedBySubject(d, &req.Subject) {
+		return nil
 	}
 	s := l.scratch.Get().(*scratch)
 	defer l.release(s)
@@ -28,11 +29,11 @@ func (l *Limiter) decide(ctx context.Context, req *Request, charge bool) (Decisi
 			d.RetryAfter = Never
 		}
 		d.add(Result{Rule: s.block, RetryAfter: d.RetryAfter})
-		return d, nil
+		return nil
 	}
 	if len(s.charges) == 0 {
 		d.Allowed, d.Cause = true, NoRule
-		return d, nil
+		return nil
 	}
 	if req.Cost == 0 {
 		d.Cost = s.charges[0].Cost
@@ -42,8 +43,8 @@ func (l *Limiter) decide(ctx context.Context, req *Request, charge bool) (Decisi
 		d.StoreErr = err
 		l.fallBack(ctx, s, charge)
 	}
-	s.fold(&d)
-	return d, nil
+	s.fold(d)
+	return nil
 }
 
 // decidedBySubject answers without rules: switched off, blocked, exempt.
@@ -65,7 +66,7 @@ func (l *Limiter) decidedBySubject(d *Decision, subject *Subject) bool {
 }
 
 func (l *Limiter) ask(ctx context.Context, s *scratch, charge bool) {
-	ctx = l.deadlines.bound(ctx)
+	ctx = l.deadlines.bound(ctx, s.lane)
 	s.groups[0] = s.charges
 	if charge {
 		l.store.Take(ctx, s.groups[:])

@@ -59,7 +59,7 @@ func New(store Store, rules *RuleSet, opts Options) *Limiter {
 	var node [8]byte
 	_, _ = rand.Read(node[:]) // never fails
 	l := &Limiter{store: store, opts: opts, deadlines: deadlines{timeout: opts.Timeout}, node: binary.BigEndian.Uint64(node[:])}
-	l.scratch.New = func() any { return newScratch() }
+	l.scratch.New = func() any { return newScratch(l.deadlines.lane()) }
 	l.rules.Store(rules)
 	return l
 }
@@ -92,8 +92,8 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Decision, error) {
 
 // Check decides about a request and charges it when it is allowed. It answers within Options.Timeout whatever the store
 // does: an error means that the request is invalid or ctx is done, never that the store failed.
-func (l *Limiter) Check(ctx context.Context, req Request) (Decision, error) {
-	d, err := l.decide(ctx, &req, true)
+func (l *Limiter) Check(ctx context.Context, req Request) (d Decision, err error) {
+	err = l.decide(ctx, &req, &d, true)
 	if l.opts.Observer != nil && err == nil {
 		l.opts.Observer.Decided(ctx, req, d)
 	}
@@ -101,8 +101,9 @@ func (l *Limiter) Check(ctx context.Context, req Request) (Decision, error) {
 }
 
 // Peek decides as Check would, and charges nothing. The results' Remaining is what is left now.
-func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
-	return l.decide(ctx, &req, false)
+func (l *Limiter) Peek(ctx context.Context, req Request) (d Decision, err error) {
+	err = l.decide(ctx, &req, &d, false)
+	return d, err
 }
 
 // Wait checks until the request is allowed and its delay is over. It returns the last decision with an error when ctx

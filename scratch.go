@@ -8,10 +8,12 @@ type scratch struct {
 	parts   []Part // of all charges' keys
 	groups  [1][]Charge
 	block   *Rule // set when a rule blocks the request
+	lane    uint32
 }
 
-func newScratch() *scratch {
+func newScratch(lane uint32) *scratch {
 	return &scratch{
+		lane:    lane,
 		matched: make([]Matched, 0, 8),
 		owners:  make([]Matched, 0, 8),
 		charges: make([]Charge, 0, 8),

@@ -140,10 +140,12 @@ func (g *group) write(it *item, c *sluice.Charge, us int64) {
 	if it.plan.Kind == algo.SlidingLog {
 		id = g.store.lastID.Add(1)
 		it.cell.log = it.plan.LogAdd(it.cell.log, us, it.cost, id)
-	} else {
-		it.cell.value = it.out.Next
 	}
-	it.cell.expires = us + it.plan.TTL*1000
+	// Within a window only the value changes, as in Redis, where adding to a number keeps its life.
+	if it.cell.expires == 0 || !it.plan.Continues(it.cell.value, it.out.Next) {
+		it.cell.expires = us + it.plan.TTL*1000
+	}
+	it.cell.value = it.out.Next
 	if c.Receipted {
 		c.State.Receipt = sluice.Receipt{Time: us, ID: id}
 	}

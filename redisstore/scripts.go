@@ -27,8 +27,8 @@ var sources embed.FS
 // testdata/*.lua, so that people read what runs.
 var (
 	scriptOne = map[algo.Kind]*Script{
-		algo.TokenBucket:   compose("one_token_bucket", "one", "piece", "token_bucket"),
-		algo.LongBucket:    compose("one_long_bucket", "one", "piece", "long_bucket"),
+		algo.TokenBucket:   compose("one_token_bucket", "one_bucket", "piece", "token_bucket"),
+		algo.LongBucket:    compose("one_long_bucket", "one_bucket", "piece", "long_bucket"),
 		algo.SlidingWindow: compose("one_sliding_window", "one", "piece", "sliding_window"),
 		algo.FixedWindow:   compose("one_fixed_window", "one", "piece", "fixed_window"),
 		algo.SlidingLog:    compose("one_sliding_log", "one_log"),
@@ -62,13 +62,26 @@ func compose(name, frame string, alias ...string) *Script {
 	}
 	// A frame may include a piece that includes others, never deeper.
 	for range 2 {
-		for _, piece := range []string{"check", "sliding_log", "sliding_log_write", "token_bucket", "long_bucket", "sliding_window", "fixed_window"} {
+		for _, piece := range []string{"sets", "check", "sliding_log", "sliding_log_write", "token_bucket", "long_bucket", "sliding_window", "fixed_window"} {
 			text = include(text, piece)
 		}
 	}
-	s := NewScript(name, text)
+	s := NewScript(name, onlyWhatCharges(text, frame != "peek"))
 	s.timed = frame == "take" || frame == "peek"
 	return s
+}
+
+// onlyWhatCharges keeps or drops the lines that pieces mark with --set: they make the value to store, which a frame that
+// charges nothing has no use for.
+func onlyWhatCharges(text string, charges bool) string {
+	var kept []string
+	for _, line := range strings.Split(text, "\n") {
+		line, marked := strings.CutSuffix(line, " --set")
+		if charges || !marked {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
 }
 
 func mark(piece string) string { return "--[[" + piece + "]]" }
@@ -90,7 +103,7 @@ func pieceText(piece string) string {
 	switch piece {
 	case "token_bucket":
 		return strings.NewReplacer("{ticks}", "8192", "{other}", "8", "{decode}", "v+0", "{convert}", "d=math.min(d*1024,6755399441055744)",
-			"\n {encode}", "").Replace(source("token_bucket"))
+			"\n{encode} --set", "").Replace(source("token_bucket"))
 	case "long_bucket":
 		return strings.NewReplacer("{ticks}", "8", "{other}", "8192", "{decode}", "-1-v", "{convert}", "d=(d+1023-(d+1023)%1024)/1024",
 			"{encode}", "set=-1-set").Replace(source("token_bucket"))

@@ -47,7 +47,7 @@ func (s *Store) peekSharded(ctx context.Context, groups [][]sluice.Charge) {
 	for i := range groups {
 		splits[i] = s.split(groups[i : i+1])
 		for _, p := range splits[i].parts {
-			p.call.Script = scriptPeek
+			p.fillCall(scriptPeek)
 		}
 	}
 	runSplits(ctx, s.conn, splits)
@@ -98,11 +98,12 @@ func (s *Store) split(group [][]sluice.Charge) *split {
 			hopeless = true
 		}
 	}
+	script := scriptTake
+	if hopeless { // refused whatever the slots say: ask them without charging any
+		script = scriptPeek
+	}
 	for _, p := range sp.parts {
-		p.fillCall()
-		if hopeless { // refused whatever the slots say: ask them without charging any
-			p.call.Script = scriptPeek
-		}
+		p.fillCall(script)
 	}
 	return sp
 }
@@ -116,14 +117,16 @@ func (sp *split) part(slot uint16) *part {
 	return p
 }
 
-func (p *part) fillCall() {
-	p.call.Script = scriptTake
-	p.call.Args = append(p.call.Args, string([]byte{byte('0' + len(p.items)), byte('0' + p.shadows)}))
-	for _, it := range p.items {
-		args := &it.plan.Extra
-		p.call.Keys = append(p.call.Keys, it.key)
-		p.call.Args = append(p.call.Args, args.kind, it.costArg, args.limit, args.window, it.lastArg)
+func (p *part) fillCall(script *Script) {
+	var args arguments
+	args.begin(&p.call, script)
+	if script == scriptTake {
+		args.group(len(p.items), p.shadows)
 	}
+	for _, it := range p.items {
+		args.add(&p.call, it)
+	}
+	args.end(&p.call)
 }
 
 // runSplits sends the parts of all groups at once.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"unsafe"
+	"time"
 )
 
 // sharer lets callers share script calls on one Redis. A caller who finds fewer than maxFlights calls under way sends
@@ -27,7 +27,11 @@ type flight struct {
 	tickets []*ticket // the leader's is the last
 	call    Call
 	calls   [1]*Call
-	spec    []byte
+	args    arguments
+
+	ctx      context.Context //nolint:containedctx // of one call at a time; see until
+	cancel   context.CancelFunc
+	deadline time.Time
 }
 
 func newSharer(conn Conn) *sharer {
@@ -75,7 +79,11 @@ func (s *sharer) do(ctx context.Context, t *ticket) error {
 // board moves the oldest tickets from the queue to a flight. The one whose caller has the most time left will lead, so
 // that nobody's call ends by another's deadline; it goes to the end. The mutex is held.
 func (s *sharer) board(f *flight) {
-	n := min(len(s.queue), maxGroups)
+	n, charges := 0, 0
+	for n < len(s.queue) && n < maxGroups && (n == 0 || charges+len(s.queue[n].items) <= maxCharges) {
+		charges += len(s.queue[n].items)
+		n++
+	}
 	f.tickets = append(f.tickets[:0], s.queue[:n]...)
 	s.queue = slices.Delete(s.queue, 0, n)
 	last := n - 1
@@ -108,13 +116,7 @@ func (s *sharer) launch(f *flight) {
 func (s *sharer) lead(ctx context.Context, f *flight) {
 	f.fill()
 	if len(f.tickets) > 1 { // should the leader hang up, the others still get their answers
-		deadline, bounded := ctx.Deadline()
-		ctx = context.WithoutCancel(ctx)
-		if bounded {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, deadline)
-			defer cancel()
-		}
+		ctx = f.until(ctx)
 	}
 	s.conn.Run(ctx, f.calls[:])
 	leader := f.tickets[len(f.tickets)-1]
@@ -128,7 +130,7 @@ func (s *sharer) lead(ctx context.Context, f *flight) {
 		}
 	}
 	if f.call.Err != nil { // the client may still hold these
-		f.call, f.spec = Call{}, nil
+		f.call, f.args = Call{}, arguments{}
 	}
 	clear(f.tickets)
 
@@ -138,21 +140,33 @@ func (s *sharer) lead(ctx context.Context, f *flight) {
 	s.mu.Unlock()
 }
 
+// until returns a context that ends by the leader's deadline alone. Leaders of one moment mostly have the same one.
+func (f *flight) until(ctx context.Context) context.Context {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return context.Background()
+	}
+	if f.cancel == nil || !f.deadline.Equal(deadline) {
+		if f.cancel != nil {
+			f.cancel()
+		}
+		f.deadline = deadline
+		f.ctx, f.cancel = context.WithDeadline(context.Background(), deadline) // ends by the next call, or by itself
+	}
+	return f.ctx
+}
+
 // fill makes the call: the cheaper script where one limit travels alone.
 func (f *flight) fill() {
-	f.call.reset()
 	if len(f.tickets) == 1 && f.tickets[0].alone() {
 		f.tickets[0].items[0].fillOne(&f.call)
 		return
 	}
-	f.call.Script = scriptTake
-	f.spec = f.spec[:0]
-	f.call.Args = append(f.call.Args, "")
+	f.args.begin(&f.call, scriptTake)
 	for _, t := range f.tickets {
-		f.spec = append(f.spec, t.spec...)
-		f.call.addItems(t.items)
+		t.addTo(&f.args, &f.call)
 	}
-	f.call.Args[0] = unsafe.String(unsafe.SliceData(f.spec), len(f.spec)) // rewritten only after the reply
+	f.args.end(&f.call)
 }
 
 // leave takes a ticket whose caller has given up out of the queue. One already under way stays there, charged or not:

@@ -21,12 +21,13 @@ type ticket struct {
 	to     int
 
 	items []item
-	spec  []byte // the groups as take.lua reads them
-	bytes []byte // keys and numbers, referred to by the strings in items
+	sizes []groupSize // of the groups in items
+	bytes []byte      // keys and numbers, referred to by the strings in items
 	buf   []byte
 
 	call    Call
 	calls   [1]*Call
+	args    arguments
 	us      int64   // store time of the reply; 0 when the script does not tell
 	replies []int64 // one per item
 	err     error
@@ -38,6 +39,8 @@ type ticket struct {
 	queued   bool
 	gone     bool // its caller gave up while it was under way
 }
+
+type groupSize struct{ limits, shadows int }
 
 // item is one charge on its way.
 type item struct {
@@ -58,7 +61,6 @@ func newTicket() *ticket {
 		items: make([]item, 0, 8),
 		bytes: make([]byte, 0, 1024),
 		buf:   make([]byte, 0, 256),
-		spec:  make([]byte, 0, 16),
 		wake:  make(chan struct{}, 1),
 	}
 	t.calls[0] = &t.call
@@ -79,15 +81,15 @@ func (t *ticket) clear() {
 // renew takes new memory for what a client may still hold after an error.
 func (t *ticket) renew() {
 	t.bytes = make([]byte, 0, cap(t.bytes))
-	t.call = Call{}
+	t.call, t.args = Call{}, arguments{}
 }
 
 // next prepares the next call: up to maxGroups groups. It returns false when none is left.
 func (t *ticket) next() bool {
-	t.items, t.spec, t.bytes = t.items[:0], t.spec[:0], t.bytes[:0]
+	t.items, t.sizes, t.bytes = t.items[:0], t.sizes[:0], t.bytes[:0]
 	t.us, t.err, t.replies = 0, nil, t.replies[:0]
 	t.from = t.to
-	for t.to < len(t.groups) && t.to-t.from < maxGroups {
+	for t.to < len(t.groups) && t.to-t.from < maxGroups && (len(t.items) == 0 || len(t.items)+len(t.groups[t.to]) <= maxCharges) {
 		t.add(t.to)
 		t.to++
 	}
@@ -100,6 +102,10 @@ func (t *ticket) next() bool {
 // add encodes one group: limits that can refuse first, shadow limits last. An invalid group is answered here.
 func (t *ticket) add(g int) {
 	group := t.groups[g]
+	if len(group) > maxCharges {
+		counter.Fail(group, sluice.ErrInvalidRequest)
+		return
+	}
 	first, shadows := len(t.items), 0
 	for _, shadow := range [...]bool{false, true} {
 		for i := range group {
@@ -126,7 +132,7 @@ func (t *ticket) add(g int) {
 		}
 	}
 	if n := len(t.items) - first; n > 0 {
-		t.spec = append(t.spec, byte('0'+n), byte('0'+shadows))
+		t.sizes = append(t.sizes, groupSize{n, shadows})
 	}
 }
 
@@ -172,19 +178,31 @@ func (t *ticket) alone() bool {
 
 // send runs the current call by itself.
 func (t *ticket) send(ctx context.Context, conn Conn, script *Script) error {
-	t.call.reset()
 	t.peeked = script == scriptPeek
-	switch {
-	case script == scriptTake && t.alone():
+	if !t.peeked && t.alone() {
 		t.items[0].fillOne(&t.call)
-	default:
-		t.call.Script = script
-		t.call.Args = append(t.call.Args, t.text(append(t.bytes, t.spec...)))
-		t.call.addItems(t.items)
+	} else {
+		t.args.begin(&t.call, script)
+		t.addTo(&t.args, &t.call)
+		t.args.end(&t.call)
 	}
 	conn.Run(ctx, t.calls[:])
 	t.receive(&t.call, 0)
 	return t.err
+}
+
+// addTo appends the ticket's charges to a call; peek has no groups.
+func (t *ticket) addTo(a *arguments, c *Call) {
+	next := 0
+	for _, size := range t.sizes {
+		if c.Script == scriptTake {
+			a.group(size.limits, size.shadows)
+		}
+		for range size.limits {
+			a.add(c, &t.items[next])
+			next++
+		}
+	}
 }
 
 func (c *Call) reset() {
@@ -193,18 +211,10 @@ func (c *Call) reset() {
 
 // fillOne makes the call for a single limit.
 func (it *item) fillOne(c *Call) {
+	c.reset()
 	c.Script = scriptOne[it.plan.Kind]
 	c.Keys = append(c.Keys, it.key)
 	c.Args = append(c.Args, it.costArg, it.plan.Extra.limit, it.plan.Extra.window, it.lastArg)
-}
-
-func (c *Call) addItems(items []item) {
-	for i := range items {
-		it := &items[i]
-		args := &it.plan.Extra
-		c.Keys = append(c.Keys, it.key)
-		c.Args = append(c.Args, args.kind, it.costArg, args.limit, args.window, it.lastArg)
-	}
 }
 
 // receive copies the ticket's part of a reply, which starts at item number first of the call.

@@ -197,17 +197,22 @@ func (w *twin) stored(key string) string {
 // logIDs reads the ids a take call carries for log entries: one per key, 0 for other algorithms.
 func logIDs(call *redisstore.Call) []uint64 {
 	ids := make([]uint64, len(call.Keys))
-	for i := range ids {
-		var text string
-		switch {
-		case call.Script.Name == "one_sliding_log":
-			text = call.Args[3]
-		case call.Script.Name == "take" && call.Args[5*i+1] == "l":
-			text = call.Args[5*i+5]
-		default:
-			continue
+	if call.Script.Name == "one_sliding_log" {
+		ids[0], _ = strconv.ParseUint(call.Args[3], 36, 64)
+	}
+	if call.Script.Name != "take" {
+		return ids
+	}
+	next := 0
+	for spec := call.Args[0]; spec != ""; {
+		limits := int(spec[0] - '0')
+		for _, set := range []byte(spec[2 : 2+limits]) {
+			if args := call.Args[1+5*int(set-'0'):]; args[0] == "l" {
+				ids[next], _ = strconv.ParseUint(args[4], 36, 64)
+			}
+			next++
 		}
-		ids[i], _ = strconv.ParseUint(text, 36, 64)
+		spec = spec[2+limits:]
 	}
 	return ids
 }

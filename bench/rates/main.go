@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	twinTakes = flag.Int("twin", 30_000, "admissions per case of the Go arithmetic")
+	twinTakes = flag.Int("twin", 15_000, "admissions per case of the Go arithmetic")
 	luaTakes  = flag.Int("lua", 1_200, "admissions per case of the Lua, which gets every other case")
 )
 

@@ -100,6 +100,11 @@ func (p *Plan) takeSliding(v int64, has bool, us, cost int64) Outcome {
 	return out
 }
 
+// Continues tells that next goes on counting in the window of v.
+func (p *Plan) Continues(v, next int64) bool {
+	return (p.Kind == FixedWindow || p.Kind == SlidingWindow) && v>>numberBits == next>>numberBits
+}
+
 func unpackSliding(v int64) (number, prev, cur int64) {
 	return v >> numberBits, v >> countBits & countMask, v & countMask
 }
@@ -125,7 +130,7 @@ func (p *Plan) giveSliding(v, us, us0, cost int64) (next, credit int64) {
 	case storedNumber == taken&7:
 		credit = min(cost, cur)
 		return v - credit, credit
-	case number != taken && storedNumber == number&7:
+	case storedNumber == number&7: // the window after
 		credit = min(cost, prev)
 		return v - credit<<countBits, credit
 	}
@@ -147,6 +152,9 @@ func (p *Plan) readWindow(reply, us int64) Answer {
 	a.Reset = ticks * p.tickMicros()
 	if !a.Allowed {
 		a.Retry = a.Reset
+		if ticks == 0 { // a cost that never passes; the window will have ended by then
+			a.Reset = p.Window * 1000
+		}
 	}
 	return a
 }

@@ -82,7 +82,7 @@ func TestWindows_AnswerWhatTheTableSays(t *testing.T) {
 		{"sliding, previous must slide out", sliding, [][2]int64{{0, 10}, {10 * second, 1}}, Answer{Reset: second, Retry: second}},
 		{"sliding, this one must", sliding, [][2]int64{{0, 10}, {0, 1}}, Answer{Reset: 11 * second, Retry: 11 * second}},
 		{"sliding, the whole of it must", sliding, [][2]int64{{0, 10}, {0, 10}}, Answer{Reset: 20 * second, Retry: 20 * second}},
-		{"sliding, never", sliding, [][2]int64{{0, 11}}, Answer{Remaining: 10, Retry: Never}},
+		{"sliding, never", sliding, [][2]int64{{0, 11}}, Answer{Remaining: 10, Reset: 10 * second, Retry: Never}},
 		{"sliding, seconds above a day", long, [][2]int64{{4 * hour, 100}, {29 * hour, 1}}, Answer{Reset: hour / 4, Retry: hour / 4}},
 	} {
 		var s stored

@@ -28,7 +28,7 @@ type Conn struct {
 // Make the client with ContextTimeoutEnabled: true. Without it go-redis ends a call at its ReadTimeout, five seconds by
 // default, instead of at the deadline of the call.
 func New(client redis.UniversalClient) (*Conn, error) {
-	retries := 0
+	var retries int
 	c := &Conn{client: client}
 	switch client := client.(type) {
 	case *redis.Client:

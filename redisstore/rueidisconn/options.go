@@ -74,6 +74,8 @@ func (o Options) client() rueidis.ClientOption {
 		ForceSingleClient: !o.Cluster && o.SentinelMaster == "",
 		Dialer:            net.Dialer{Timeout: o.DialTimeout, KeepAlive: time.Second},
 		ConnWriteTimeout:  2 * time.Second, // also how long a dead connection goes unnoticed
+		// Two nodes that send us to each other would else be asked over and over until the deadline.
+		ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 5},
 	}
 	if o.SentinelMaster != "" {
 		opt.Sentinel = rueidis.SentinelOption{

@@ -128,14 +128,11 @@ func addresses(hosts, port string) ([]string, error) {
 
 // address completes a host by the port if it has none.
 func address(host, port string) (addr string, ok bool) {
-	if name, own, err := net.SplitHostPort(host); err == nil {
-		host = name
-		if strings.Contains(name, ":") {
-			host = "[" + name + "]"
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		if i+1 < len(host) {
+			port = host[i+1:]
 		}
-		if own != "" {
-			port = own
-		}
+		host = host[:i]
 	}
 	if name, found := strings.CutPrefix(host, "["); found {
 		name, closed := strings.CutSuffix(name, "]")

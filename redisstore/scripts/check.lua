@@ -5,6 +5,7 @@ else
  if kind=='b' then
   --[[token_bucket]]
  elseif kind=='s' then
+  f=268435456
   --[[sliding_window]]
  elseif kind=='f' then
   --[[fixed_window]]

@@ -1,4 +1,4 @@
--- One limit on one counter.
+-- One window on one counter.
 -- KEYS 1 counter   ARGV 1 cost, 2 limit, 3 window, 4 TTL in ms
 -- reply: the piece's s, one integer; refused if negative
 local call,k,ARGV=redis.call,KEYS[1],ARGV

@@ -9,13 +9,11 @@ if v then
  local n,f=m,false
  if v<0 then v=-1-v n=us*{other}%9007199254740992 f=true end
  d=v-n
- if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+ if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=0 end
  if f then {convert} end
  if d<0 then d=0 end
 end
 s=y-x-d
-if s>=0 then
- set=m-9007199254740992+d+x
- if set<0 then set=set+9007199254740992 end
- {encode}
-end
+set=m-9007199254740992+d+x --set
+if set<0 then set=set+9007199254740992 end --set
+{encode} --set

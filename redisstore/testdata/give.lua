@@ -21,9 +21,8 @@ for i=1,#KEYS do
     if v>=0 then
      local m=us*ticks%9007199254740992
      local d=v-m
-     if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
-     back=x-(us-us0)*ticks
-     if back>d then back=d end
+     if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=0 end
+     back=math.min(x-(us-us0)*ticks,d)
      if back>0 then
       v=m-9007199254740992+d-back
       if v<0 then v=v+9007199254740992 end
@@ -32,15 +31,13 @@ for i=1,#KEYS do
      else back=0 end
     end
    else
-    local u=1000
-    if z>86400000 then u=1000000 z=z/1000 end
-    u=u*z
+    local u=z*1000
     local w,w0=(us-us%u)/u,(us0-us0%u)/u
     if kind=='f' then
      local n=v%1125899906842624
      if w==w0 and (v-n)/1125899906842624==w%8 then
       back=math.min(x,n)
-      if back>0 then call('DECRBY',k,back) end
+      call('DECRBY',k,back)
      end
     elseif w-w0<=1 then
      local cur=v%33554432
@@ -50,10 +47,10 @@ for i=1,#KEYS do
      o=(o-prev)/33554432
      if o==w0%8 then
       back=math.min(x,cur)
-      if back>0 then call('DECRBY',k,back) end
-     elseif w~=w0 and o==w%8 then
+      call('DECRBY',k,back)
+     elseif o==w%8 then
       back=math.min(x,prev)
-      if back>0 then call('DECRBY',k,back*33554432) end
+      call('DECRBY',k,back*33554432)
      end
     end
    end

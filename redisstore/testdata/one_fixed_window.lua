@@ -1,4 +1,4 @@
--- One limit on one counter.
+-- One window on one counter.
 -- KEYS 1 counter   ARGV 1 cost, 2 limit, 3 window, 4 TTL in ms
 -- reply: the piece's s, one integer; refused if negative
 local call,k,ARGV=redis.call,KEYS[1],ARGV
@@ -21,14 +21,18 @@ if v then
  n=v%1125899906842624
  local o=(w-(v-n)/1125899906842624)%8
  if o>3 then e=0
- elseif o>0 then n=0 set=0 end
-else set=0 end
+ elseif o>0 then
+  n=0
+  set=true
+ end
+else
+ set=true
+end
 s=y-n-x
 local refused=s<0
-if refused then
- s=y-n
- if s<0 then s=0 end
-elseif set then set=w*1125899906842624+x end
+if refused then s=math.max(y-n,0)
+elseif set then set=w*1125899906842624+x
+end
 if y<33554432 then f=268435456 s=s*f+z-e end
 if refused then s=-1-s end
 if s>=0 then

@@ -19,8 +19,7 @@ if s<0 then
   wait=last[2]+z-us+999
   wait=(wait-wait%1000)/1000
  end
- if room<0 then room=0 end
- s=-1-(room*68719476736+wait)
+ s=-1-(math.max(room,0)*68719476736+wait)
 end
 if s>=0 then
  -- Adds the x units of one charge to a sliding log; their members carry its id, so that they can be given back.

@@ -1,4 +1,4 @@
--- One limit on one counter.
+-- One window on one counter.
 -- KEYS 1 counter   ARGV 1 cost, 2 limit, 3 window, 4 TTL in ms
 -- reply: the piece's s, one integer; refused if negative
 local call,k,ARGV=redis.call,KEYS[1],ARGV
@@ -10,9 +10,8 @@ local v=call('GET',k)
 -- Sliding window as one number: (window mod 8)·2^50 + previous count·2^25 + current count.
 -- in:  v stored value or false, us store time, x cost, y limit, z window in ms
 -- out: s remaining·2^28 + ticks to the window's end, or -1-(remaining·2^28 + ticks until it can pass, 0: never);
---      set value to store, nil: add the cost to the stored one; f what a unit weighs in s
+--      set value to store, nil: add the cost to the stored one
 local u=1000
-f=268435456
 if z>86400000 then u=1000000 z=z/1000 end
 local now=(us-us%u)/u
 local e=now%z
@@ -23,10 +22,17 @@ if v then
  local o=(v-cur)/33554432
  prev=o%33554432
  o=(w-(o-prev)/33554432)%8
- if o==1 then prev=cur cur=0 set=0
- elseif o>3 then e=0
- elseif o>0 then prev=0 cur=0 set=0 end
-else set=0 end
+ if o>3 then e=0
+ elseif o>1 then
+  prev=0 cur=0
+  set=true
+ elseif o==1 then
+  prev=cur cur=0
+  set=true
+ end
+else
+ set=true
+end
 local room=(y-cur-x)*z-prev*(z-e)
 if room>=0 then
  s=(room-room%z)/z*268435456+z-e
@@ -35,8 +41,7 @@ else
  local wait=0
  if cur+x<=y then wait=(y-cur-x)*z/prev wait=z-(wait-wait%1)-e
  elseif x<=y then wait=(y-x)*z/cur wait=z-e+z-(wait-wait%1) end
- room=room+x*z
- if room<0 then room=0 end
+ room=math.max(room+x*z,0)
  s=-1-((room-room%z)/z*268435456+wait)
 end
 if s>=0 then

@@ -1,13 +1,20 @@
--- What take would answer, without charging: KEYS and ARGV as there.
+-- What take would answer, without charging. KEYS and ARGV are as there, but ARGV 1 is only the set of arguments of each
+-- limit: groups do not matter where nothing is taken.
 -- reply: store time in µs, then one integer per key: the piece's s, had nothing been charged
 local call,KEYS,ARGV=redis.call,KEYS,ARGV
 local t=call('TIME')
 local us=t[1]*1000000+t[2]
 local reply={us}
+local spec,costs,limits,windows=ARGV[1],{},{},{}
+for a=2,#ARGV,5 do
+ costs[a]=ARGV[a+1]+0
+ limits[a]=ARGV[a+2]+0
+ windows[a]=ARGV[a+3]+0
+end
 for i=1,#KEYS do
- local k,a=KEYS[i],i*5-3
- local kind,x,y,z=ARGV[a],ARGV[a+1]+0,ARGV[a+2]+0,ARGV[a+3]+0
- local s,set
+ local k,a=KEYS[i],spec:byte(i)*5-238
+ local kind,x,y,z=ARGV[a],costs[a],limits[a],windows[a]
+ local s
  local f=1
  if kind=='l' then
   -- Sliding log as a sorted set: one member per admitted unit, scored with its time. Not a counter: it reads for itself.
@@ -23,8 +30,7 @@ for i=1,#KEYS do
     wait=last[2]+z-us+999
     wait=(wait-wait%1000)/1000
    end
-   if room<0 then room=0 end
-   s=-1-(room*68719476736+wait)
+   s=-1-(math.max(room,0)*68719476736+wait)
   end
  else
   local v=call('GET',k)
@@ -40,22 +46,18 @@ for i=1,#KEYS do
     local n,f=m,false
     if v<0 then v=-1-v n=us*8%9007199254740992 f=true end
     d=v-n
-    if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+    if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=0 end
     if f then d=math.min(d*1024,6755399441055744) end
     if d<0 then d=0 end
    end
    s=y-x-d
-   if s>=0 then
-    set=m-9007199254740992+d+x
-    if set<0 then set=set+9007199254740992 end
-   end
   elseif kind=='s' then
+   f=268435456
    -- Sliding window as one number: (window mod 8)·2^50 + previous count·2^25 + current count.
    -- in:  v stored value or false, us store time, x cost, y limit, z window in ms
    -- out: s remaining·2^28 + ticks to the window's end, or -1-(remaining·2^28 + ticks until it can pass, 0: never);
-   --      set value to store, nil: add the cost to the stored one; f what a unit weighs in s
+   --      set value to store, nil: add the cost to the stored one
    local u=1000
-   f=268435456
    if z>86400000 then u=1000000 z=z/1000 end
    local now=(us-us%u)/u
    local e=now%z
@@ -66,20 +68,21 @@ for i=1,#KEYS do
     local o=(v-cur)/33554432
     prev=o%33554432
     o=(w-(o-prev)/33554432)%8
-    if o==1 then prev=cur cur=0 set=0
-    elseif o>3 then e=0
-    elseif o>0 then prev=0 cur=0 set=0 end
-   else set=0 end
+    if o>3 then e=0
+    elseif o>1 then
+     prev=0 cur=0
+    elseif o==1 then
+     prev=cur cur=0
+    end
+   end
    local room=(y-cur-x)*z-prev*(z-e)
    if room>=0 then
     s=(room-room%z)/z*268435456+z-e
-    if set then set=(w*33554432+prev)*33554432+x end
    else
     local wait=0
     if cur+x<=y then wait=(y-cur-x)*z/prev wait=z-(wait-wait%1)-e
     elseif x<=y then wait=(y-x)*z/cur wait=z-e+z-(wait-wait%1) end
-    room=room+x*z
-    if room<0 then room=0 end
+    room=math.max(room+x*z,0)
     s=-1-((room-room%z)/z*268435456+wait)
    end
   elseif kind=='f' then
@@ -97,14 +100,14 @@ for i=1,#KEYS do
     n=v%1125899906842624
     local o=(w-(v-n)/1125899906842624)%8
     if o>3 then e=0
-    elseif o>0 then n=0 set=0 end
-   else set=0 end
+    elseif o>0 then
+     n=0
+    end
+   end
    s=y-n-x
    local refused=s<0
-   if refused then
-    s=y-n
-    if s<0 then s=0 end
-   elseif set then set=w*1125899906842624+x end
+   if refused then s=math.max(y-n,0)
+   end
    if y<33554432 then f=268435456 s=s*f+z-e end
    if refused then s=-1-s end
   else
@@ -119,16 +122,11 @@ for i=1,#KEYS do
     local n,f=m,false
     if v<0 then v=-1-v n=us*8192%9007199254740992 f=true end
     d=v-n
-    if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+    if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=0 end
     if f then d=(d+1023-(d+1023)%1024)/1024 end
     if d<0 then d=0 end
    end
    s=y-x-d
-   if s>=0 then
-    set=m-9007199254740992+d+x
-    if set<0 then set=set+9007199254740992 end
-    set=-1-set
-   end
   end
  end
  if s>=0 then s=s+x*f end

@@ -1,23 +1,32 @@
 -- Groups of limits, each taken whole or not at all.
--- KEYS counters, group after group   ARGV 1 the groups, two characters each: number of limits, number of shadow limits
--- among them, which stand last and refuse nothing; then five per key: algorithm, cost, limit, window, TTL in ms (of a
--- log, the id of its entries)
+-- KEYS counters, group after group
+-- ARGV 1 the groups, each as characters that count from '0': number of limits, number of shadow limits among them, which
+-- stand last and refuse nothing, then for each limit its set of arguments; after that the sets, five each, which charges
+-- share: algorithm, cost, limit, window, TTL in ms (of a log, the id of its entries)
 -- reply: store time in µs, then one integer per key: the piece's s; where it passed in a refused
 -- group, s had nothing been charged
 local call,KEYS,ARGV=redis.call,KEYS,ARGV
 local t=call('TIME')
 local us=t[1]*1000000+t[2]
 local reply,sets,weights={us},{},{}
-local spec=ARGV[1]
-local i=0
-for g=1,#spec,2 do
- local first,n=i+1,spec:byte(g)-48
- local hard=n-(spec:byte(g+1)-48)
+local spec,costs,limits,windows=ARGV[1],{},{},{}
+for a=2,#ARGV,5 do
+ costs[a]=ARGV[a+1]+0
+ limits[a]=ARGV[a+2]+0
+ windows[a]=ARGV[a+3]+0
+end
+local at={}
+local i,g=0,1
+while g<#spec do
+ local n,shadows=spec:byte(g,g+1)
+ local first,hard=i+1,n-shadows
+ n=n-48
+ g=g+1
  local passed=true
  for j=1,n do
   i=i+1
-  local k,a=KEYS[i],i*5-3
-  local kind,x,y,z=ARGV[a],ARGV[a+1]+0,ARGV[a+2]+0,ARGV[a+3]+0
+  local k,a=KEYS[i],spec:byte(g+j)*5-238
+  local kind,x,y,z=ARGV[a],costs[a],limits[a],windows[a]
   local s,set
   local f=1
   if kind=='l' then
@@ -34,8 +43,7 @@ for g=1,#spec,2 do
      wait=last[2]+z-us+999
      wait=(wait-wait%1000)/1000
     end
-    if room<0 then room=0 end
-    s=-1-(room*68719476736+wait)
+    s=-1-(math.max(room,0)*68719476736+wait)
    end
   else
    local v=call('GET',k)
@@ -51,22 +59,20 @@ for g=1,#spec,2 do
      local n,f=m,false
      if v<0 then v=-1-v n=us*8%9007199254740992 f=true end
      d=v-n
-     if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+     if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=0 end
      if f then d=math.min(d*1024,6755399441055744) end
      if d<0 then d=0 end
     end
     s=y-x-d
-    if s>=0 then
-     set=m-9007199254740992+d+x
-     if set<0 then set=set+9007199254740992 end
-    end
+    set=m-9007199254740992+d+x
+    if set<0 then set=set+9007199254740992 end
    elseif kind=='s' then
+    f=268435456
     -- Sliding window as one number: (window mod 8)·2^50 + previous count·2^25 + current count.
     -- in:  v stored value or false, us store time, x cost, y limit, z window in ms
     -- out: s remaining·2^28 + ticks to the window's end, or -1-(remaining·2^28 + ticks until it can pass, 0: never);
-    --      set value to store, nil: add the cost to the stored one; f what a unit weighs in s
+    --      set value to store, nil: add the cost to the stored one
     local u=1000
-    f=268435456
     if z>86400000 then u=1000000 z=z/1000 end
     local now=(us-us%u)/u
     local e=now%z
@@ -77,10 +83,17 @@ for g=1,#spec,2 do
      local o=(v-cur)/33554432
      prev=o%33554432
      o=(w-(o-prev)/33554432)%8
-     if o==1 then prev=cur cur=0 set=0
-     elseif o>3 then e=0
-     elseif o>0 then prev=0 cur=0 set=0 end
-    else set=0 end
+     if o>3 then e=0
+     elseif o>1 then
+      prev=0 cur=0
+      set=true
+     elseif o==1 then
+      prev=cur cur=0
+      set=true
+     end
+    else
+     set=true
+    end
     local room=(y-cur-x)*z-prev*(z-e)
     if room>=0 then
      s=(room-room%z)/z*268435456+z-e
@@ -89,8 +102,7 @@ for g=1,#spec,2 do
      local wait=0
      if cur+x<=y then wait=(y-cur-x)*z/prev wait=z-(wait-wait%1)-e
      elseif x<=y then wait=(y-x)*z/cur wait=z-e+z-(wait-wait%1) end
-     room=room+x*z
-     if room<0 then room=0 end
+     room=math.max(room+x*z,0)
      s=-1-((room-room%z)/z*268435456+wait)
     end
    elseif kind=='f' then
@@ -108,14 +120,18 @@ for g=1,#spec,2 do
      n=v%1125899906842624
      local o=(w-(v-n)/1125899906842624)%8
      if o>3 then e=0
-     elseif o>0 then n=0 set=0 end
-    else set=0 end
+     elseif o>0 then
+      n=0
+      set=true
+     end
+    else
+     set=true
+    end
     s=y-n-x
     local refused=s<0
-    if refused then
-     s=y-n
-     if s<0 then s=0 end
-    elseif set then set=w*1125899906842624+x end
+    if refused then s=math.max(y-n,0)
+    elseif set then set=w*1125899906842624+x
+    end
     if y<33554432 then f=268435456 s=s*f+z-e end
     if refused then s=-1-s end
    else
@@ -130,35 +146,35 @@ for g=1,#spec,2 do
      local n,f=m,false
      if v<0 then v=-1-v n=us*8192%9007199254740992 f=true end
      d=v-n
-     if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=d-9007199254740992 end
+     if d<-4503599627370496 then d=d+9007199254740992 elseif d>4503599627370496 then d=0 end
      if f then d=(d+1023-(d+1023)%1024)/1024 end
      if d<0 then d=0 end
     end
     s=y-x-d
-    if s>=0 then
-     set=m-9007199254740992+d+x
-     if set<0 then set=set+9007199254740992 end
-     set=-1-set
-    end
+    set=m-9007199254740992+d+x
+    if set<0 then set=set+9007199254740992 end
+    set=-1-set
    end
   end
   reply[i+1]=s
   sets[i]=set
   weights[i]=f
+  at[i]=a
   if s<0 and j<=hard then passed=false end
  end
+ g=g+n+1
  for j=first,i do
   if reply[j+1]>=0 then
    if passed then
-    local k,a=KEYS[j],j*5-3
+    local k,a=KEYS[j],at[j]
     if ARGV[a]=='l' then
-     local x,z,id=ARGV[a+1]+0,ARGV[a+3]+0,ARGV[a+4]
+     local x,z,id=costs[a],windows[a],ARGV[a+4]
      -- Adds the x units of one charge to a sliding log; their members carry its id, so that they can be given back.
      for j=1,x do call('ZADD',k,us,id..'-'..j) end
      call('PEXPIRE',k,z/1000+1000)
     elseif sets[j] then call('SET',k,sets[j],'PX',ARGV[a+4])
     else call('INCRBY',k,ARGV[a+1]) end
-   else reply[j+1]=reply[j+1]+ARGV[j*5-2]*weights[j] end
+   else reply[j+1]=reply[j+1]+costs[at[j]]*weights[j] end
   end
  end
 end

@@ -27,6 +27,11 @@ type Result struct {
 	Allocs    uint64
 }
 
+// Plus returns both runs as one.
+func (r Result) Plus(o Result) Result {
+	return Result{r.Ops + o.Ops, r.Elapsed + o.Elapsed, r.ClientCPU + o.ClientCPU, r.RedisCPU + o.RedisCPU, r.Allocs + o.Allocs}
+}
+
 // Rate returns operations per second.
 func (r Result) Rate() float64 { return float64(r.Ops) / r.Elapsed.Seconds() }
 

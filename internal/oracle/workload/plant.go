@@ -47,7 +47,7 @@ func Plants() []*Plant {
 		},
 		{
 			Name: "a token bucket gets back the whole cost", Sign: oracle.WrongGiveback, Cluster: true,
-			script: "give", old: "back=x-(us-us0)*ticks", new: "back=x",
+			script: "give", old: "back=math.min(x-(us-us0)*ticks,d)", new: "back=math.min(x,d)",
 		},
 		{
 			Name: "nothing is given back", Sign: oracle.WrongGiveback, Cluster: true,
@@ -142,20 +142,29 @@ func (c *racyConn) Run(ctx context.Context, calls []*redisstore.Call) {
 var noLimit = map[string]string{"f": "33554431", "s": "33554431", "l": "1000000000", "b": "4503599627370496", "B": "4503599627370496"}
 
 func (c *racyConn) take(ctx context.Context, call *redisstore.Call) {
-	read := redisstore.Call{Script: c.peek, Keys: call.Keys, Args: call.Args}
+	// Of the groups, which are two sizes and one character per charge, peek wants only those characters.
+	sets := ""
+	var sizes []int
+	for spec := call.Args[0]; spec != ""; {
+		n := int(spec[0] - '0')
+		sets += spec[2 : 2+n]
+		sizes = append(sizes, n)
+		spec = spec[2+n:]
+	}
+	read := redisstore.Call{Script: c.peek, Keys: call.Keys, Args: append([]string{sets}, call.Args[1:]...)}
 	c.Conn.Run(ctx, []*redisstore.Call{&read})
 	call.Out, call.Err = append(call.Out, read.Out...), read.Err
 	if read.Err != nil {
 		return
 	}
 	write := redisstore.Call{Script: call.Script, Args: []string{""}}
-	spec := call.Args[0]
-	for g, first := 0, 0; g < len(spec); g += 2 {
-		n := int(spec[g] - '0')
+	first := 0
+	for _, n := range sizes {
 		if passes(read.Out[1+first : 1+first+n]) {
-			write.Args[0] += spec[g : g+2]
+			write.Args[0] += string([]byte{byte('0' + n), '0'})
 			for i := first; i < first+n; i++ {
-				args := call.Args[1+5*i : 6+5*i]
+				args := call.Args[1+5*int(sets[i]-'0'):]
+				write.Args[0] += string(rune('0' + len(write.Keys))) // a set for each
 				write.Keys = append(write.Keys, call.Keys[i])
 				write.Args = append(write.Args, args[0], args[1], noLimit[args[0]], args[3], args[4])
 				cost, _ := strconv.ParseInt(args[1], 10, 64)
