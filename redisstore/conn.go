@@ -16,6 +16,13 @@ type Conn interface {
 	Sharded() bool
 }
 
+// Sharder is a sharded Conn that knows its shards. With it callers whose counters lie on one shard send their calls
+// together. A wrong answer, while slots move, costs time and nothing else.
+type Sharder interface {
+	// ShardOf returns the number of the shard that holds a key.
+	ShardOf(key string) int
+}
+
 // Call is one run of a script. The store owns calls and reuses them.
 type Call struct {
 	Script *Script

@@ -5,8 +5,8 @@
 // request whose charges fall into several slots runs one call for each at the same time and gives back what the others
 // took when one refuses. Faults so err towards under-admission only, and nothing is locked.
 //
-// On one master several callers share a script call: whoever finds a free place sends what has gathered, so a lone
-// caller waits for nobody and many callers pay the round trip together.
+// Callers share what they send, a script call on one master or a pipeline to a shard of a Cluster: whoever finds a free
+// place sends what has gathered, so a lone caller waits for nobody and many callers pay the round trip together.
 package redisstore
 
 import (
@@ -42,7 +42,8 @@ type Store struct {
 	hashKey [16]byte
 	plans   counter.Plans[preparedArgs]
 	ids     logIDs
-	sharer  *sharer // nil where every call goes alone
+	sharers []*sharer // one per shard; none where every call goes alone
+	shardOf func(key string) int
 	tickets sync.Pool
 }
 
@@ -54,8 +55,14 @@ func New(conn Conn, opts Options) *Store {
 	s := &Store{conn: conn, hashKey: opts.HashKey, ids: newLogIDs()}
 	s.plans.Prepare = prepareArgs
 	s.tickets.New = func() any { return newTicket() }
-	if !conn.Sharded() && !opts.NoSharing {
-		s.sharer = newSharer(conn)
+	if sharder, ok := conn.(Sharder); conn.Sharded() && ok && !opts.NoSharing {
+		s.shardOf = sharder.ShardOf
+		for range maxSharers {
+			s.sharers = append(s.sharers, newSharer(conn, false))
+		}
+	} else if !conn.Sharded() && !opts.NoSharing {
+		s.shardOf = func(string) int { return 0 }
+		s.sharers = []*sharer{newSharer(conn, true)}
 	}
 	return s
 }
@@ -66,22 +73,34 @@ func (s *Store) Take(ctx context.Context, groups [][]sluice.Charge) {
 		s.takeSharded(ctx, groups)
 		return
 	}
-	if s.sharer == nil || len(groups) != 1 {
+	if len(groups) != 1 {
 		s.run(ctx, groups, scriptTake)
 		return
 	}
 	t := s.tickets.Get().(*ticket)
 	t.load(s, groups)
-	if !t.next() {
-		return
+	if t.next() {
+		s.takeWhole(ctx, t)
 	}
-	err := s.sharer.do(ctx, t)
+}
+
+// takeWhole answers a ticket whose charges go in one call, together with others where that is possible.
+func (s *Store) takeWhole(ctx context.Context, t *ticket) {
+	var err error
+	if len(s.sharers) > 0 {
+		err = s.sharers[s.shardOf(t.items[0].key)%len(s.sharers)].do(ctx, t)
+	} else {
+		err = t.send(ctx, s.conn, scriptTake)
+	}
 	t.fill(err)
 	if err == nil { // else the ticket is left to whoever still holds it: the call's leader, or the client
 		t.clear()
 		s.tickets.Put(t)
 	}
 }
+
+// maxSharers bounds the shards that have a sharer of their own; beyond, several use the same, which is only slower.
+const maxSharers = 64
 
 // Peek implements sluice.Store.
 func (s *Store) Peek(ctx context.Context, groups [][]sluice.Charge) {

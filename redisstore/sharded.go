@@ -17,19 +17,15 @@ func (s *Store) takeSharded(ctx context.Context, groups [][]sluice.Charge) {
 	if len(groups) == 1 {
 		t := s.tickets.Get().(*ticket)
 		t.load(s, groups)
-		whole := !t.next() || t.oneSlot()
-		if whole && len(t.items) > 0 {
-			err := t.send(ctx, s.conn, scriptTake)
-			t.fill(err)
-			if err != nil {
-				t.renew()
-			}
+		if !t.next() {
+			return
+		}
+		if t.oneSlot() {
+			s.takeWhole(ctx, t)
+			return
 		}
 		t.clear()
 		s.tickets.Put(t)
-		if whole {
-			return
-		}
 	}
 	splits := make([]*split, len(groups))
 	for i := range groups {

@@ -7,26 +7,33 @@ import (
 	"time"
 )
 
-// sharer lets callers share script calls on one Redis. A caller who finds fewer than maxFlights calls under way sends
-// his own ticket at once; otherwise he queues, and whoever's call returns wakes the next leader, who sends all that has
-// gathered meanwhile. There is no timer and no goroutine: nobody waits for company.
+// sharer lets callers share what is sent to one Redis master: on a server of its own several decisions go in one script
+// call; on a shard of a Cluster, where a script may touch one slot only, several calls go in one pipeline. A caller who
+// finds few enough of them under way sends his own ticket at once; otherwise he queues, and whoever's call returns wakes
+// the next leader, who sends all that has gathered meanwhile. There is no timer and no goroutine: nobody waits for
+// company.
 type sharer struct {
-	conn Conn
+	conn  Conn
+	merge bool // into one script call
 
 	mu    sync.Mutex
 	queue []*ticket // waiting, oldest first
 	idle  []*flight // not under way
 }
 
-// maxFlights is the number of calls under way at once. With one, Redis idles while a reply travels; with more than two
-// the calls are smaller and everything was slower in every measurement (make bar-engine).
-const maxFlights = 2
+// How much is under way at once. With one call Redis idles while a reply travels; more than two make shared calls
+// smaller, which costs more than it gains. Pipelines gain less by size: with two, a shard of a Cluster was idle at
+// times, and with four make bar-engine showed a tenth more.
+const (
+	maxMergedFlights = 2
+	maxPipelines     = 4
+)
 
-// flight is one shared call. It passes from leader to leader.
+// flight is what is sent at once. It passes from leader to leader.
 type flight struct {
 	tickets []*ticket // the leader's is the last
-	call    Call
-	calls   [1]*Call
+	calls   []*Call   // the merged call, or one of each ticket
+	merged  Call
 	args    arguments
 
 	ctx      context.Context //nolint:containedctx // of one call at a time; see until
@@ -34,12 +41,14 @@ type flight struct {
 	deadline time.Time
 }
 
-func newSharer(conn Conn) *sharer {
-	s := &sharer{conn: conn}
-	for range maxFlights {
-		f := &flight{}
-		f.calls[0] = &f.call
-		s.idle = append(s.idle, f)
+func newSharer(conn Conn, merge bool) *sharer {
+	s := &sharer{conn: conn, merge: merge}
+	flights := maxPipelines
+	if merge {
+		flights = maxMergedFlights
+	}
+	for range flights {
+		s.idle = append(s.idle, new(flight))
 	}
 	return s
 }
@@ -114,25 +123,30 @@ func (s *sharer) launch(f *flight) {
 
 // lead sends a flight, answers its tickets, wakes their callers and lets the next one go.
 func (s *sharer) lead(ctx context.Context, f *flight) {
-	f.fill()
+	f.fill(s.merge)
 	if len(f.tickets) > 1 { // should the leader hang up, the others still get their answers
 		ctx = f.until(ctx)
 	}
-	s.conn.Run(ctx, f.calls[:])
+	s.conn.Run(ctx, f.calls)
 	leader := f.tickets[len(f.tickets)-1]
 	first := 0
-	for _, t := range f.tickets {
+	for i, t := range f.tickets {
 		n := len(t.items) // t is its caller's again once woken
-		t.receive(&f.call, first)
+		if s.merge {
+			t.receive(f.calls[0], first)
+		} else {
+			t.receive(f.calls[i], 0)
+		}
 		first += n
 		if t != leader {
 			t.wake <- struct{}{}
 		}
 	}
-	if f.call.Err != nil { // the client may still hold these
-		f.call, f.args = Call{}, arguments{}
+	if f.merged.Err != nil { // the client may still hold these
+		f.merged, f.args = Call{}, arguments{}
 	}
 	clear(f.tickets)
+	clear(f.calls)
 
 	s.mu.Lock()
 	leader.flight = nil
@@ -156,17 +170,22 @@ func (f *flight) until(ctx context.Context) context.Context {
 	return f.ctx
 }
 
-// fill makes the call: the cheaper script where one limit travels alone.
-func (f *flight) fill() {
-	if len(f.tickets) == 1 && f.tickets[0].alone() {
-		f.tickets[0].items[0].fillOne(&f.call)
+// fill makes the calls: each ticket's own, or one for all.
+func (f *flight) fill(merge bool) {
+	f.calls = f.calls[:0]
+	if !merge || len(f.tickets) == 1 {
+		for _, t := range f.tickets {
+			t.prepare(scriptTake)
+			f.calls = append(f.calls, &t.call)
+		}
 		return
 	}
-	f.args.begin(&f.call, scriptTake)
+	f.calls = append(f.calls, &f.merged)
+	f.args.begin(&f.merged, scriptTake)
 	for _, t := range f.tickets {
-		t.addTo(&f.args, &f.call)
+		t.addTo(&f.args, &f.merged)
 	}
-	f.args.end(&f.call)
+	f.args.end(&f.merged)
 }
 
 // leave takes a ticket whose caller has given up out of the queue. One already under way stays there, charged or not:

@@ -178,6 +178,14 @@ func (t *ticket) alone() bool {
 
 // send runs the current call by itself.
 func (t *ticket) send(ctx context.Context, conn Conn, script *Script) error {
+	t.prepare(script)
+	conn.Run(ctx, t.calls[:])
+	t.receive(&t.call, 0)
+	return t.err
+}
+
+// prepare makes the ticket's own call: the cheaper script where one limit travels alone.
+func (t *ticket) prepare(script *Script) {
 	t.peeked = script == scriptPeek
 	if !t.peeked && t.alone() {
 		t.items[0].fillOne(&t.call)
@@ -186,9 +194,6 @@ func (t *ticket) send(ctx context.Context, conn Conn, script *Script) error {
 		t.addTo(&t.args, &t.call)
 		t.args.end(&t.call)
 	}
-	conn.Run(ctx, t.calls[:])
-	t.receive(&t.call, 0)
-	return t.err
 }
 
 // addTo appends the ticket's charges to a call; peek has no groups.

@@ -61,12 +61,17 @@ func (c *Conn) newShardMap(slots map[string][]slotRange) *shardMap {
 	return m
 }
 
-func (m *shardMap) breakerOf(key string) *breaker {
+func (m *shardMap) breakerOf(key string) *breaker { return &m.shards[m.shardOf(key)].breaker }
+
+func (m *shardMap) shardOf(key string) int {
 	if m.of == nil {
-		return &m.shards[0].breaker
+		return 0
 	}
-	return &m.shards[m.of[redisstore.Slot(key)]].breaker
+	return int(m.of[redisstore.Slot(key)])
 }
+
+// ShardOf implements redisstore.Sharder.
+func (c *Conn) ShardOf(key string) int { return c.shards.Load().shardOf(key) }
 
 func (c *Conn) notify(shard string, open bool) {
 	if c.opts.OnBreaker != nil {

@@ -61,7 +61,17 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &driver{witness: witness.New(redisstore.New(conn, redisstore.Options{}), log), charges: chargesOf(cfg.Name, cfg.Rate)}
+	// On a Cluster every other process shares pipelines. There the scripts for a single limit could not hand their time
+	// to the caller they answer, so such a process asks for receipts always.
+	pipelined := cfg.Redis.Cluster && cfg.Process%2 == 1
+	if pipelined {
+		conn = sharingConn{conn, client}
+	}
+	d := &driver{
+		witness:  witness.New(redisstore.New(conn, redisstore.Options{}), log),
+		charges:  chargesOf(cfg.Name, cfg.Rate),
+		receipts: pipelined,
+	}
 	d.left.Store(int64(cfg.Decisions))
 	for i := range d.largest {
 		d.largest[i].Store(startCost * costScale)
@@ -82,11 +92,18 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	return nil
 }
 
+// sharingConn is a connection that knows its shards.
+type sharingConn struct {
+	redisstore.Conn
+	redisstore.Sharder
+}
+
 // driver asks.
 type driver struct {
-	witness *witness.Witness
-	charges []sluice.Charge
-	left    atomic.Int64 // decisions
+	witness  *witness.Witness
+	charges  []sluice.Charge
+	receipts bool         // for every charge
+	left     atomic.Int64 // decisions
 	// largest is the cost up to which most charges of an algorithm go, times costScale. It falls with each refusal and
 	// rises with each pass, and so settles where half are refused, however fast the machine is.
 	largest [perUser]atomic.Int64
@@ -135,7 +152,7 @@ func (d *driver) pickGroup(rng *rand.Rand, group []sluice.Charge, of []int) ([]s
 		}
 		c := d.charges[i]
 		c.Cost = d.cost(rng, c.Limit.Algorithm)
-		c.Receipted = rng.IntN(2) == 0 // decides which script answers a lone charge
+		c.Receipted = d.receipts || rng.IntN(2) == 0 // decides which script answers a lone charge
 		group, of = append(group, c), append(of, i)
 	}
 	return group, of
