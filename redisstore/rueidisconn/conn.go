@@ -27,6 +27,8 @@ type Conn struct {
 	client atomic.Pointer[rueidis.Client] // nil until first connected
 	shards atomic.Pointer[shardMap]
 
+	pipelines sync.Pool // of *pipeline
+
 	stop context.CancelFunc
 	life context.Context //nolint:containedctx // ends with Close; only for work that outlives the call that started it
 	wait sync.WaitGroup
@@ -97,26 +99,42 @@ func (c *Conn) runOne(ctx context.Context, client rueidis.Client, call *redissto
 	b.record(c.finish(ctx, client, call))
 }
 
+// pipeline is what runAll sends.
+type pipeline struct {
+	commands []rueidis.Completed
+	sent     []*redisstore.Call // the call of each command
+}
+
 func (c *Conn) runAll(ctx context.Context, client rueidis.Client, calls []*redisstore.Call) {
 	shards := c.shards.Load()
-	commands := make([]rueidis.Completed, 0, len(calls))
-	sent := make([]*redisstore.Call, 0, len(calls))
+	p, _ := c.pipelines.Get().(*pipeline)
+	if p == nil {
+		p = new(pipeline)
+	}
 	for _, call := range calls {
 		if !shards.breakerOf(call.Keys[0]).closed() {
 			call.Err = ErrBreakerOpen
 			continue
 		}
-		commands = append(commands, evalSHA(client, call))
-		sent = append(sent, call)
+		p.commands = append(p.commands, evalSHA(client, call))
+		p.sent = append(p.sent, call)
 	}
-	if len(sent) == 0 {
+	if len(p.sent) == 0 {
 		return
 	}
-	for i, reply := range client.DoMulti(ctx, commands...) {
-		read(reply, sent[i])
+	for i, reply := range client.DoMulti(ctx, p.commands...) {
+		read(reply, p.sent[i])
 	}
-	for _, call := range sent {
+	failed := false
+	for _, call := range p.sent {
 		shards.breakerOf(call.Keys[0]).record(c.finish(ctx, client, call))
+		failed = failed || call.Err != nil
+	}
+	if !failed { // else the client may still hold the commands
+		clear(p.commands)
+		clear(p.sent)
+		p.commands, p.sent = p.commands[:0], p.sent[:0]
+		c.pipelines.Put(p)
 	}
 }
 
