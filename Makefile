@@ -12,7 +12,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 .PHONY: deps
-deps: ## install what tests need: redis-server, gcc, and valkey where the distribution has it
+deps: ## install what tests need: redis-server, postgresql, gcc, and valkey where it can be had
 	@scripts/deps
 
 .PHONY: build
