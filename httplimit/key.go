@@ -83,7 +83,7 @@ func ByHeader(name string) KeyFunc {
 	})
 }
 
-// maxUserLength is what SPEC allows a user's id, in characters.
+// maxUserLength is the longest id of a user, in characters.
 const maxUserLength = 255
 
 // addrPrefix begins the users that are named after an address. No other user may begin so, or he could spend what

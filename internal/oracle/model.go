@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// model is what a counter is meant to do, written from the definitions (SPEC.md 2) and from nothing else: it keeps
+// model is what a counter is meant to do, written from the definitions (docs/algorithms.md) and from nothing else: it keeps
 // every window by its number and every entry by its time, and packs nothing. It never refuses: it tells the room, and
 // is told what was charged.
 //
@@ -48,7 +48,7 @@ type windows struct {
 
 func newWindows(l sluice.Limit) windows {
 	w := windows{limit: l.Limit, length: l.Window.Microseconds(), tick: 1000, counts: map[int64]int64{}}
-	// A weight is a fraction of the window in whole milliseconds, above a day in whole seconds (REDIS-CORE.md 2).
+	// A weight is a fraction of the window in whole milliseconds, above a day in whole seconds.
 	if l.Window.Hours() > 24 {
 		w.tick = 1_000_000
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A store cannot keep a unit's refill time as a fraction. It is documented (REDIS-CORE.md 2) to round it up, once, to
+// A store cannot keep a unit's refill time as a fraction. It is documented (docs/algorithms.md) to round it up, once, to
 // whole ticks: J = ceil(window·ticks/limit), and to charge c·J. Two models follow from that.
 //
 //   - exactBucket knows nothing of ticks: it is the definition, in fractions, and tells over-admission. Rounding up

@@ -6,7 +6,7 @@
 //
 //   - Was too much admitted? Only what was admitted is looked at, against the definition of each limit: sums in
 //     windows, sums in intervals, and for token buckets fractions without rounding. The order of charges within one
-//     microsecond does not matter, nor what refused groups took for a while. (invariants A1 to A4 of RELIABILITY.md 2)
+//     microsecond does not matter, nor what refused groups took for a while. (promises A1 to A4 of docs/promises.md)
 //   - Was every answer the right one? The log is put into the order in which the store acted and replayed against a
 //     model of each counter: verdicts both ways, remaining units, what was taken and given back, and the values the
 //     store is left with. (A3, A6, A11, C5)

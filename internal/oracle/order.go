@@ -110,7 +110,7 @@ func b2i(b bool) int {
 }
 
 // judgeRealTime checks that the store acted in an order callers can believe: who called after another had returned
-// comes after it. Events of one instant are not compared. (RELIABILITY.md 7.4)
+// comes after it. Events of one instant are not compared.
 func (c *checker) judgeRealTime(counter *Counter, events []event) {
 	var latest, latestOfInstant int64 // calls: of earlier instants, and with this one
 	for i := range events {

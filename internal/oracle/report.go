@@ -58,7 +58,7 @@ type Loss struct{ Units, Micros float64 }
 // Kind is a way of being wrong.
 type Kind uint8
 
-// The kinds, each with the invariant of RELIABILITY.md 2 that it breaks.
+// The kinds, each with the promise of docs/promises.md that it breaks.
 const (
 	OverAdmitted         Kind = iota // A1, A2, A3, A4: admitted beyond the limit
 	PassedWithoutRoom                // A3: said to pass where the model has no room
