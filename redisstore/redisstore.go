@@ -69,18 +69,26 @@ func New(conn Conn, opts Options) *Store {
 
 // Take implements sluice.Store.
 func (s *Store) Take(ctx context.Context, groups [][]sluice.Charge) {
-	if s.conn.Sharded() {
+	switch {
+	case len(groups) == 1:
+		s.takeGroup(ctx, groups)
+	case s.conn.Sharded():
 		s.takeSharded(ctx, groups)
-		return
-	}
-	if len(groups) != 1 {
+	default:
 		s.run(ctx, groups, scriptTake)
-		return
 	}
+}
+
+// takeGroup takes one group, which is nearly always all there is.
+func (s *Store) takeGroup(ctx context.Context, group [][]sluice.Charge) {
 	t := s.tickets.Get().(*ticket)
-	t.load(s, groups)
-	if t.next() {
+	t.load(s, group)
+	switch {
+	case !t.next(): // invalid, and answered
+	case !s.conn.Sharded() || t.oneSlot():
 		s.takeWhole(ctx, t)
+	default: // the ticket goes with the split
+		takeSplits(ctx, s.conn, []*split{newSplit(t, scriptTake)})
 	}
 }
 

@@ -11,26 +11,13 @@ import (
 // In a Cluster one script may only touch keys of one slot. A group within one slot is one call, as elsewhere. A group
 // over several slots is one call per slot, all at once; when one refuses, what the others took is given back.
 
-// takeSharded implements Take.
+// takeSharded implements Take for several groups.
 func (s *Store) takeSharded(ctx context.Context, groups [][]sluice.Charge) {
-	if len(groups) == 1 {
-		t := s.tickets.Get().(*ticket)
-		t.load(s, groups)
-		if !t.next() {
-			return
-		}
-		if t.oneSlot() {
-			s.takeWhole(ctx, t)
-			return
-		}
-		t.clear()
-		s.tickets.Put(t)
-	}
-	splits := make([]*split, len(groups))
-	for i := range groups {
-		splits[i] = s.split(groups[i : i+1])
-	}
-	runSplits(ctx, s.conn, splits)
+	takeSplits(ctx, s.conn, s.splits(groups, scriptTake))
+}
+
+func takeSplits(ctx context.Context, conn Conn, splits []*split) {
+	runSplits(ctx, conn, splits)
 	for _, sp := range splits {
 		sp.fill(ctx)
 	}
@@ -38,13 +25,7 @@ func (s *Store) takeSharded(ctx context.Context, groups [][]sluice.Charge) {
 
 // peekSharded implements Peek.
 func (s *Store) peekSharded(ctx context.Context, groups [][]sluice.Charge) {
-	splits := make([]*split, len(groups))
-	for i := range groups {
-		splits[i] = s.split(groups[i : i+1])
-		for _, p := range splits[i].parts {
-			p.fillCall(scriptPeek)
-		}
-	}
+	splits := s.splits(groups, scriptPeek)
 	runSplits(ctx, s.conn, splits)
 	for _, sp := range splits {
 		sp.fillStates(false)
@@ -77,10 +58,19 @@ type part struct {
 	replies []int64
 }
 
-func (s *Store) split(group [][]sluice.Charge) *split {
-	t := newTicket()
-	t.load(s, group)
-	t.next()
+func (s *Store) splits(groups [][]sluice.Charge, script *Script) []*split {
+	splits := make([]*split, len(groups))
+	for i := range groups {
+		t := newTicket()
+		t.load(s, groups[i:i+1])
+		t.next()
+		splits[i] = newSplit(t, script)
+	}
+	return splits
+}
+
+// newSplit divides a ticket's group by slots and makes the calls. The ticket is the split's from now on.
+func newSplit(t *ticket, script *Script) *split {
 	sp := &split{ticket: t}
 	hopeless := false
 	for i := range t.items {
@@ -93,7 +83,6 @@ func (s *Store) split(group [][]sluice.Charge) *split {
 			hopeless = true
 		}
 	}
-	script := scriptTake
 	if hopeless { // refused whatever the slots say: ask them without charging any
 		script = scriptPeek
 	}

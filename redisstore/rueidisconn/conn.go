@@ -102,7 +102,12 @@ func (c *Conn) runOne(ctx context.Context, client rueidis.Client, call *redissto
 // pipeline is what runAll sends.
 type pipeline struct {
 	commands []rueidis.Completed
-	sent     []*redisstore.Call // the call of each command
+	sent     []sentCall // the call of each command
+}
+
+type sentCall struct {
+	*redisstore.Call
+	breaker *breaker
 }
 
 func (c *Conn) runAll(ctx context.Context, client rueidis.Client, calls []*redisstore.Call) {
@@ -112,23 +117,24 @@ func (c *Conn) runAll(ctx context.Context, client rueidis.Client, calls []*redis
 		p = new(pipeline)
 	}
 	for _, call := range calls {
-		if !shards.breakerOf(call.Keys[0]).closed() {
+		b := shards.breakerOf(call.Keys[0])
+		if !b.closed() {
 			call.Err = ErrBreakerOpen
 			continue
 		}
 		p.commands = append(p.commands, evalSHA(client, call))
-		p.sent = append(p.sent, call)
+		p.sent = append(p.sent, sentCall{call, b})
 	}
 	if len(p.sent) == 0 {
 		return
 	}
 	for i, reply := range client.DoMulti(ctx, p.commands...) {
-		read(reply, p.sent[i])
+		read(reply, p.sent[i].Call)
 	}
 	failed := false
-	for _, call := range p.sent {
-		shards.breakerOf(call.Keys[0]).record(c.finish(ctx, client, call))
-		failed = failed || call.Err != nil
+	for _, s := range p.sent {
+		s.breaker.record(c.finish(ctx, client, s.Call))
+		failed = failed || s.Err != nil
 	}
 	if !failed { // else the client may still hold the commands
 		clear(p.commands)
