@@ -8,20 +8,30 @@ import (
 // decide is the one path of every decision: match, charge, fall back where the store failed, fold. It fills d, which
 // is large enough that copying it would show.
 func (l *Limiter) decide(ctx context.Context, req *Request, d *Decision, charge bool) error {
-	d.ID, d.Cost = l.newID(), max(req.Cost, 1)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if req.Cost < 0 {
-		return ErrInvalidRequest
-	}
-	rules := l.rules.Load()
-	d.Revision = rules.Revision()
-	if l.decidedBySubject(d, &req.Subject) {
-		return nil
-	}
 	s := l.scratch.Get().(*scratch)
 	defer l.release(s)
+	if open, err := l.begin(ctx, l.rules.Load(), req, d, s); !open {
+		return err
+	}
+	s.groups[0] = s.charges
+	l.ask(ctx, s.lane, s.groups[:], charge)
+	l.finish(ctx, s, d, charge)
+	return nil
+}
+
+// begin answers what needs no store. Where it returns true, the charges to take are in s.
+func (l *Limiter) begin(ctx context.Context, rules *RuleSet, req *Request, d *Decision, s *scratch) (open bool, err error) {
+	d.ID, d.Cost = l.newID(), max(req.Cost, 1)
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if req.Cost < 0 {
+		return false, ErrInvalidRequest
+	}
+	d.Revision = rules.Revision()
+	if l.decidedBySubject(d, &req.Subject) {
+		return false, nil
+	}
 	s.match(rules, req)
 	if s.block != nil {
 		d.Cause, d.RetryAfter = BlockedByRule, s.block.Response.RetryAfter
@@ -29,22 +39,25 @@ func (l *Limiter) decide(ctx context.Context, req *Request, d *Decision, charge 
 			d.RetryAfter = Never
 		}
 		d.add(Result{Rule: s.block, RetryAfter: d.RetryAfter})
-		return nil
+		return false, nil
 	}
 	if len(s.charges) == 0 {
 		d.Allowed, d.Cause = true, NoRule
-		return nil
+		return false, nil
 	}
 	if req.Cost == 0 {
 		d.Cost = s.charges[0].Cost
 	}
-	l.ask(ctx, s, charge)
+	return true, nil
+}
+
+// finish makes the decision of what the store answered, or did not.
+func (l *Limiter) finish(ctx context.Context, s *scratch, d *Decision, charge bool) {
 	if err := s.storeErr(); err != nil {
 		d.StoreErr = err
 		l.fallBack(ctx, s, charge)
 	}
 	s.fold(d)
-	return nil
 }
 
 // decidedBySubject answers without rules: switched off, blocked, exempt.
@@ -65,13 +78,12 @@ func (l *Limiter) decidedBySubject(d *Decision, subject *Subject) bool {
 	return true
 }
 
-func (l *Limiter) ask(ctx context.Context, s *scratch, charge bool) {
-	ctx = l.deadlines.bound(ctx, s.lane)
-	s.groups[0] = s.charges
+func (l *Limiter) ask(ctx context.Context, lane uint32, groups [][]Charge, charge bool) {
+	ctx = l.deadlines.bound(ctx, lane)
 	if charge {
-		l.store.Take(ctx, s.groups[:])
+		l.store.Take(ctx, groups)
 	} else {
-		l.store.Peek(ctx, s.groups[:])
+		l.store.Peek(ctx, groups)
 	}
 }
 

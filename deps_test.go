@@ -27,6 +27,7 @@ var imports = map[string]struct {
 	"redisstore/goredisconn":   {[]string{"redisstore", "github.com/redis/go-redis/v9"}, "an adapter knows its client and redisstore"},
 	"storetest":                {[]string{""}, "the suite knows the interface, never an implementation"},
 	"httplimit":                {[]string{""}, "the middleware works with any Checker"},
+	"internal/engine":          {[]string{""}, "what every door asks knows no door, no driver and no feed"},
 	"internal/testredis":       {nil, "starts processes; knows nothing of sluice"},
 	"internal/oracle/witness":  {[]string{"", "internal/oracle", "redisstore"}, "writes the log at the seam to Redis"},
 	"internal/oracle/workload": {[]string{"", "internal/oracle", "internal/oracle/witness", "internal/testredis", "redisstore", "redisstore/rueidisconn"}, "loads a real store as production would"},

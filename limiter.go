@@ -27,6 +27,7 @@ type Limiter struct {
 	node      uint64
 	sequence  atomic.Uint64
 	scratch   sync.Pool
+	batches   sync.Pool
 }
 
 // Options tune a Limiter. The zero value works.
@@ -60,6 +61,7 @@ func New(store Store, rules *RuleSet, opts Options) *Limiter {
 	_, _ = rand.Read(node[:]) // never fails
 	l := &Limiter{store: store, opts: opts, deadlines: deadlines{timeout: opts.Timeout}, node: binary.BigEndian.Uint64(node[:])}
 	l.scratch.New = func() any { return newScratch(l.deadlines.lane()) }
+	l.batches.New = func() any { return new(batch) }
 	l.rules.Store(rules)
 	return l
 }
@@ -162,6 +164,36 @@ func (l *Limiter) Refund(ctx context.Context, req Request, d Decision) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience())
 	defer cancel()
+	l.store.Give(ctx, s.charges)
+	return s.storeErr()
+}
+
+// Credit gives back the request's cost to the counters of every rule that matches it, as of now: to the window that
+// runs, or off the bucket's debt, and never more than is counted. It needs no decision that took the units, so giving
+// twice admits twice. A sliding log knows every unit by its decision: with one among the rules nothing is given.
+func (l *Limiter) Credit(ctx context.Context, req Request) error {
+	s := l.scratch.Get().(*scratch)
+	defer l.release(s)
+	req.Refundable = true
+	s.match(l.rules.Load(), &req)
+	for i := range s.charges {
+		if s.charges[i].Limit.Algorithm == SlidingLog {
+			return fmt.Errorf("%w: rule %q has a sliding_log, which takes back only what a decision names", ErrInvalidRequest, s.owners[i].Rule.Name)
+		}
+	}
+	if len(s.charges) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.patience())
+	defer cancel()
+	s.groups[0] = s.charges
+	l.store.Peek(ctx, s.groups[:]) // for the store's clock
+	if err := s.storeErr(); err != nil {
+		return err
+	}
+	for i := range s.charges {
+		s.charges[i].State.Receipt = Receipt{Time: s.charges[i].State.Time}
+	}
 	l.store.Give(ctx, s.charges)
 	return s.storeErr()
 }

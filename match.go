@@ -9,6 +9,15 @@ type Matched struct {
 	Route string
 }
 
+// Key returns what the rule counts the request by: the key of each of its limits' counters.
+func (m Matched) Key(req *Request) Key {
+	key := Key{Namespace: m.Rule.Namespace, Rule: m.Rule.Name}
+	for _, d := range m.Rule.Key {
+		key.Parts = append(key.Parts, partOf(req, d, m.Route))
+	}
+	return key
+}
+
 // Match appends to dst the rule that applies in each layer, in the order of the layers' names. It allocates nothing when
 // dst has room, and takes about as long for a thousand rules as for ten. It is safe for concurrent use.
 //

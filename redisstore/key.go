@@ -46,6 +46,12 @@ func appendKey(dst, buf []byte, hashKey [16]byte, c *sluice.Charge) (key, scratc
 	return dst, buf
 }
 
+// KeyOf returns the Redis key of the counter that a limit keeps for a key, for people who look into Redis.
+func (s *Store) KeyOf(key sluice.Key, limit sluice.Limit) string {
+	name, _ := appendKey(nil, nil, s.hashKey, &sluice.Charge{Key: key, Limit: limit})
+	return string(name)
+}
+
 // Slot returns the Redis Cluster slot of a key of this store: CRC-16 (XMODEM) of its tag, modulo 16384.
 func Slot(key string) uint16 {
 	crc := uint16(0)
