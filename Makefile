@@ -12,8 +12,9 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 .PHONY: deps
-deps: ## install what tests need: redis-server, postgresql, gcc, and valkey where it can be had
+deps: ## install what tests need: redis-server, postgresql, nginx, caddy, gcc, and valkey where it can be had
 	@scripts/deps
+	@scripts/proxies
 
 .PHONY: build
 build: ## compile everything
@@ -24,7 +25,9 @@ test: deps ## everything, on real Redis single, Sentinel and Cluster, with the r
 	@for m in $(MODULES); do (cd $$m && $(GO) test $(TESTFLAGS) ./...) || exit 1; done
 
 .PHONY: check
-check: ## lint, formatting, modules tidy
+check: ## lint, formatting, modules tidy, the gRPC API's contract
+	@scripts/proto lint
+	@scripts/proto breaking
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(GO) mod tidy -diff) || exit 1; done
 	@for m in $(MODULES); do (cd $$m && $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
 
@@ -43,9 +46,16 @@ bench: bar-engine bar-libs bar-match bar-memory ## the measurements of docs/benc
 quickstart: deps ## a 15-line program limits a handler on a real Redis, and goes on without it
 	@cd examples && $(GO) run ./quickstart/show
 
+.PHONY: quickstart-server
+quickstart-server: deps ## the README's server examples, as pasted
+	@scripts/quickstart-server
+
 # Each bar measures one promise and fails where it falls short.
 BAR = @cd bench && $(GO) run
 .PHONY: bar-exact bar-rates bar-engine bar-libs bar-match bar-memory bar-mutants
+.PHONY: bar-rls bar-proxies bar-grpc bar-gateway bar-redis-gone bar-restart bar-clientip bar-hostile reference
+reference:
+	@scripts/reference >/dev/null
 bar-exact: deps ## 4 processes × 32 callers on single and Cluster: no over-admission, no false refusal (3 min)
 	$(BAR) ./exact
 bar-rates: deps ## token buckets from 1 per day to 5 million per second keep their rate
@@ -60,3 +70,19 @@ bar-memory: deps ## Redis memory per counter
 	$(BAR) ./memory
 bar-mutants: deps ## every mutation of the Lua scripts is noticed
 	$(BAR) ./mutants
+bar-rls: deps reference ## Envoy's rate limit service against the reference service, call by call (5 min)
+	$(BAR) ./rls
+bar-proxies: deps ## real nginx and Caddy in front of a counting upstream: exactly the limit reaches it
+	$(BAR) ./proxies
+bar-grpc: deps reference ## gRPC doors against the reference service and an empty handler (6 min)
+	$(BAR) ./grpc
+bar-gateway: deps ## the gateway against a bare reverse proxy
+	$(BAR) ./gateway
+bar-redis-gone: deps ## Redis killed and paused under load: deadlines, labels, shares, recovery (3 min)
+	$(BAR) ./redisgone
+bar-restart: deps ## 10 rolling restarts of 3 nodes under load: no request fails (4 min)
+	$(BAR) ./restart
+bar-clientip: ## who the client is behind proxies: 200 cases, and nothing prepended changes it
+	$(BAR) ./clientip
+bar-hostile: deps ## slow, huge, malformed and smuggled requests leave others alone
+	$(BAR) ./hostile

@@ -45,8 +45,8 @@ type BlockedSubject struct {
 	Until time.Time
 }
 
-// Override replaces the limits of one rule for one subject. A limit takes the place of the rule's limit with the
-// same algorithm and window; its usage so far is kept.
+// Override replaces the limits of one rule for one subject, as a whole. What was counted so far is kept where a limit has the
+// algorithm and window of one of the rule's own.
 type Override struct {
 	Rule   string
 	Limits []Limit

@@ -28,9 +28,17 @@ type KeyFunc func(r *http.Request) (sluice.Request, error)
 func RequestOf(r *http.Request) sluice.Request {
 	return sluice.Request{
 		Subject: sluice.Subject{IP: socketAddr(r.RemoteAddr)},
-		Route:   r.URL.Path,
+		Route:   routeOf(r.URL.Path),
 		Method:  r.Method,
 	}
+}
+
+// routeOf keeps a question mark that is part of the path, sent as %3F, from being taken for the query's.
+func routeOf(path string) string {
+	if strings.IndexByte(path, '?') < 0 {
+		return path
+	}
+	return strings.ReplaceAll(path, "?", "%3F")
 }
 
 // errNoAddr is what ByIP says of a request that came over a Unix socket, for instance.

@@ -110,3 +110,11 @@ func TestConstructors_PanicAtOnce(t *testing.T) {
 		}()
 	}
 }
+
+func TestRequestOf_KeepsAQuestionMarkOfThePath(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodGet, "/a%3Fb/raw?q=1", nil)
+	if got := httplimit.RequestOf(r).Route; got != "/a%3Fb/raw" {
+		t.Errorf("got route %q, want /a%%3Fb/raw: cut at the question mark it would miss the rules of /a/{x}/raw", got)
+	}
+}

@@ -32,6 +32,7 @@ type Engine struct {
 	limiter  *sluice.Limiter
 	opts     Options
 	inFlight atomic.Int64
+	shed     atomic.Int64
 }
 
 // Options tune an Engine. The zero value works.
@@ -129,9 +130,13 @@ func (e *Engine) Credit(ctx context.Context, req sluice.Request) error {
 // InFlight tells how many questions are being worked on.
 func (e *Engine) InFlight() int { return int(e.inFlight.Load()) }
 
+// Overloaded tells how many questions were turned away so far.
+func (e *Engine) Overloaded() int64 { return e.shed.Load() }
+
 func (e *Engine) enter() bool {
 	if n := e.inFlight.Add(1); n > int64(e.opts.MaxInFlight) {
 		e.inFlight.Add(-1)
+		e.shed.Add(1)
 		return false
 	}
 	return true

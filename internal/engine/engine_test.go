@@ -103,6 +103,9 @@ func TestEngine_TurnsAwayWhatIsBeyondItsBound(t *testing.T) {
 	if n := e.InFlight(); n != 1 {
 		t.Errorf("got %d under way, want 1", n)
 	}
+	if n := e.Overloaded(); n != 2 {
+		t.Errorf("got %d turned away, want 2", n)
+	}
 	close(r.hold)
 	if err := <-done; err != nil {
 		t.Error(err)

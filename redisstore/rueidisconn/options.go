@@ -1,6 +1,7 @@
 package rueidisconn
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type Options struct {
 	DB int
 	// TLS encrypts the connections, also to sentinels. Default: none.
 	TLS *tls.Config
+	// Dial opens connections in place of TLS, for certificates that are replaced while the program runs. Default: none.
+	Dial func(ctx context.Context, dialer *net.Dialer, addr string) (net.Conn, error)
 	// Timeout bounds calls whose context has no deadline. A Limiter sets its own, shorter one. Default 1 s.
 	Timeout time.Duration
 	// DialTimeout bounds a new connection. Default 1 s.
@@ -60,6 +63,15 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
+// ClientOption returns what New would hand to rueidis, for tools that ask the same Redis something else.
+func (o Options) ClientOption() (rueidis.ClientOption, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return rueidis.ClientOption{}, err
+	}
+	return o.client(), nil
+}
+
 // client translates into what rueidis wants. Retries are off: a consume whose reply was lost must not be sent again.
 func (o Options) client() rueidis.ClientOption {
 	opt := rueidis.ClientOption{
@@ -76,6 +88,11 @@ func (o Options) client() rueidis.ClientOption {
 		ConnWriteTimeout:  2 * time.Second, // also how long a dead connection goes unnoticed
 		// Two nodes that send us to each other would else be asked over and over until the deadline.
 		ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 5},
+	}
+	if o.Dial != nil {
+		opt.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return o.Dial(ctx, dialer, addr)
+		}
 	}
 	if o.SentinelMaster != "" {
 		opt.Sentinel = rueidis.SentinelOption{

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+)
+
+// form is one way to ask one server.
+type form struct {
+	name     string
+	pid      int
+	redis    int // its pid
+	conns    []*grpc.ClientConn
+	method   string
+	stream   bool
+	messages [][]byte // encoded ahead, so that all forms cost the generator the same
+	each     int      // decisions per message
+	check    func(reply []byte) error
+}
+
+// connections is how many each form has, as Envoy has one for each of its workers.
+const connections = 4
+
+func connect(addr string) ([]*grpc.ClientConn, error) {
+	var conns []*grpc.ClientConn
+	for range connections {
+		c, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+// rawCodec passes bytes through.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	reply := v.(*[]byte)
+	*reply = (*reply)[:0]
+	for _, b := range data {
+		*reply = append(*reply, b.ReadOnlyData()...)
+	}
+	return nil
+}
+
+// measured is one run.
+type measured struct {
+	decisions int64
+	elapsed   time.Duration
+	cpu       time.Duration // of the server
+	redis     time.Duration // of Redis
+	own       time.Duration // of this process
+}
+
+// load keeps callers asking for a while, each as soon as its answer came.
+func (f *form) load(ctx context.Context, callers int) (measured, error) {
+	ctx, cancel := context.WithTimeout(ctx, warm+span+10*time.Second)
+	defer cancel()
+	var asked atomic.Int64
+	var stop atomic.Bool
+	var failure atomic.Pointer[error]
+	var wait sync.WaitGroup
+	for caller := range callers {
+		wait.Go(func() {
+			ask := f.unary
+			if f.stream {
+				ask = f.streaming
+			}
+			if err := ask(ctx, caller, callers, &asked, &stop); err != nil {
+				failure.CompareAndSwap(nil, &err)
+				stop.Store(true)
+			}
+		})
+	}
+	time.Sleep(warm)
+	began, before := time.Now(), asked.Load()
+	cpu, redis, own := processCPU(f.pid), processCPU(f.redis), processCPU(os.Getpid())
+	time.Sleep(span)
+	m := measured{
+		decisions: (asked.Load() - before) * int64(f.each), elapsed: time.Since(began),
+		cpu: processCPU(f.pid) - cpu, redis: processCPU(f.redis) - redis, own: processCPU(os.Getpid()) - own,
+	}
+	stop.Store(true)
+	wait.Wait()
+	if err := failure.Load(); err != nil {
+		return m, *err
+	}
+	return m, nil
+}
+
+// checkEvery is how often a reply is decoded: seldom enough to cost nothing.
+const checkEvery = 256
+
+func (f *form) unary(ctx context.Context, caller, callers int, asked *atomic.Int64, stop *atomic.Bool) error {
+	conn := f.conns[caller%len(f.conns)]
+	var reply []byte
+	for n := caller; !stop.Load(); n += callers {
+		if err := conn.Invoke(ctx, f.method, &f.messages[n%len(f.messages)], &reply); err != nil {
+			return err
+		}
+		asked.Add(1)
+		if n/callers%checkEvery == 0 {
+			if err := f.check(reply); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var streamDesc = &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+
+func (f *form) streaming(ctx context.Context, caller, callers int, asked *atomic.Int64, stop *atomic.Bool) error {
+	stream, err := f.conns[caller%len(f.conns)].NewStream(ctx, streamDesc, f.method)
+	if err != nil {
+		return err
+	}
+	var reply []byte
+	for n := caller; !stop.Load(); n += callers {
+		if err := stream.SendMsg(&f.messages[n%len(f.messages)]); err != nil {
+			return err
+		}
+		if err := stream.RecvMsg(&reply); err != nil {
+			return err
+		}
+		asked.Add(1)
+		if n/callers%checkEvery == 0 {
+			if err := f.check(reply); err != nil {
+				return err
+			}
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if err := stream.RecvMsg(&reply); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the stream ends with %w, want EOF", err)
+	}
+	return nil
+}
+
+// processCPU is what a process has used so far, in the kernel's ticks of 10 ms.
+func processCPU(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	const utime, stime = 11, 12 // after the name
+	if len(fields) <= stime {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[utime], 10, 64)
+	system, _ := strconv.ParseInt(fields[stime], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

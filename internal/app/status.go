@@ -1,0 +1,50 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice/internal/adminhttp"
+	"github.com/sluicehq/sluice/internal/config"
+)
+
+// status tells operators how the node is.
+func (a *App) status() adminhttp.Status {
+	cfg := &a.config.Load().Config
+	feed := a.feed.Status()
+	pending := a.pending.Load()
+	s := adminhttp.Status{
+		Version: a.opts.Version, Node: cfg.Node, Started: a.started, Enabled: cfg.Enabled,
+		Rules:    adminhttp.RulesStatus{Loaded: feed.LoadedAt, Faults: adminhttp.RuleFaults(feed.Faults)},
+		Store:    adminhttp.StoreStatus{Kind: "redis", DegradedSince: a.outages.Since(), BreakersOpen: a.outages.OpenBreakers()},
+		Nodes:    a.counters.nodes(),
+		InFlight: a.engine.InFlight(), Overloaded: a.engine.Overloaded(),
+		RestartNeeded: pending.restart,
+	}
+	if cfg.Redis.URL == config.MemoryURL {
+		s.Store.Kind = config.MemoryURL
+	}
+	if err := a.outages.LastError(); err != nil {
+		s.Store.LastError = err.Error()
+	}
+	if pending.fault != nil {
+		s.ConfigFault = pending.fault.Error()
+	}
+	return s
+}
+
+// rulesHealth never fails: a node without its first rules does not serve at all.
+func (a *App) rulesHealth() (adminhttp.State, string) {
+	if s := a.feed.Status(); s.Stale {
+		return adminhttp.Degraded, "the last good rules are in force: " + s.LastError
+	}
+	rules := a.limiter.Rules()
+	return adminhttp.Passing, fmt.Sprintf("%d rules, revision %d", rules.Len(), rules.Revision())
+}
+
+// storeHealth never fails either: without Redis a node still answers, as each rule wants.
+func (a *App) storeHealth() (adminhttp.State, string) {
+	if since := a.outages.Since(); !since.IsZero() {
+		return adminhttp.Degraded, "decisions are made without the counter store"
+	}
+	return adminhttp.Passing, ""
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package envoyrls_test
+
+// The race detector makes pools forget.
+const raceEnabled = true

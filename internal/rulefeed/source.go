@@ -1,0 +1,89 @@
+// Package rulefeed keeps a node's rules current: it reads them where they are kept, compiles them, hands them on, and goes
+// on with the last good ones when what it finds is broken.
+package rulefeed
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/ruledoc"
+)
+
+// Source is where rules are kept.
+type Source interface {
+	// Snapshot reads all there is.
+	Snapshot(ctx context.Context) (Snapshot, error)
+	// Wait returns nil when it is worth taking a Snapshot again, and an error when it cannot tell. It may return early or
+	// without a change; it must not miss a change since the last Snapshot.
+	Wait(ctx context.Context) error
+}
+
+// Snapshot is the written rules at one moment.
+type Snapshot struct {
+	// Revision is the keeper's number for them. The feed takes a higher one where it would not rise.
+	Revision sluice.Revision
+	Texts    []Text
+}
+
+// Text is one file or record of rules.
+type Text struct {
+	// Name stands in faults; for a file it is its path.
+	Name   string
+	Format ruledoc.Format
+	// Embedded tells that other things than rules stand in it, too, such as a node's configuration.
+	Embedded bool
+	Data     []byte
+}
+
+// reading is a snapshot as far as it could be understood.
+type reading struct {
+	revision sluice.Revision
+	parts    []*ruledoc.Parsed // nil for a text that cannot be understood
+	broken   int               // how many of them are nil
+	faults   []ruledoc.Fault
+	digest   string // identifies the content among all others
+}
+
+// read parses every text. What changes in an embedding file outside of its rules leaves the digest as it is.
+func (s Snapshot) read() reading {
+	r := reading{revision: s.Revision}
+	h := sha256.New()
+	piece := func(b []byte) {
+		_ = binary.Write(h, binary.BigEndian, int64(len(b))) // a hash takes everything
+		h.Write(b)
+	}
+	for _, t := range s.Texts {
+		decode := func() (*ruledoc.Parsed, []ruledoc.Fault) { return ruledoc.Decode(t.Name, t.Format, t.Data) }
+		if t.Embedded {
+			decode = func() (*ruledoc.Parsed, []ruledoc.Fault) { return ruledoc.DecodeEmbedded(t.Name, t.Data) }
+		}
+		part, faults := decode()
+		if part == nil {
+			r.broken++
+		}
+		r.parts, r.faults = append(r.parts, part), append(r.faults, faults...)
+		piece([]byte(t.Name))
+		if content, err := embedded(part, faults); t.Embedded && part != nil && err == nil {
+			piece(content)
+		} else {
+			piece(t.Data)
+		}
+	}
+	r.digest = hex.EncodeToString(h.Sum(nil)[:8])
+	return r
+}
+
+// embedded returns what an embedding file says about rules.
+func embedded(part *ruledoc.Parsed, faults []ruledoc.Fault) ([]byte, error) {
+	if part == nil {
+		return nil, nil
+	}
+	return json.Marshal(struct {
+		Document ruledoc.Document
+		Faults   []ruledoc.Fault
+	}{part.Document, faults})
+}
