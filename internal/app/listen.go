@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // inheritedFrom is the number of the first file descriptor that a parent hands to a process, by systemd's convention.
@@ -56,11 +57,39 @@ func (s *sockets) listen(ctx context.Context, name, address string) (net.Listene
 		if err != nil {
 			return nil, fmt.Errorf("take over the %s listener: %w", name, err)
 		}
-		return l, nil
+		return shared{l}, nil
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w: choose another address by %s.listen, or stop whoever has it", name, err, name)
 	}
 	return l, nil
+}
+
+// shared is a listener whose socket other processes have, too. Any of them can make it block, for all: os/exec does so whenever it hands
+// the socket on. An Accept may then sit in the kernel where Close does not reach it, and only a connection gets it out.
+type shared struct {
+	net.Listener
+}
+
+// nudgeEvery is how often Close connects to its own socket. Another process may take the connection, so once may not be enough.
+const nudgeEvery = 10 * time.Millisecond
+
+// Close implements net.Listener.
+func (l shared) Close() error {
+	closed := make(chan error, 1)
+	go func() { closed <- l.Listener.Close() }()
+	dialer := net.Dialer{Timeout: nudgeEvery}
+	tick := time.NewTicker(nudgeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-closed:
+			return err
+		case <-tick.C:
+			if c, err := dialer.DialContext(context.Background(), "tcp", l.Addr().String()); err == nil {
+				_ = c.Close()
+			}
+		}
+	}
 }

@@ -193,6 +193,7 @@ func (a *App) listen(ctx context.Context) ([]*server, error) {
 			for _, l := range opened {
 				_ = l.Close()
 			}
+			a.stop(servers) // gRPC's workers run already
 			return nil, err
 		}
 	}
