@@ -26,7 +26,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.health.SetDraining() // also where no door opened: gRPC's health waits for it
 	servers, err := a.start(ctx)
 	if err != nil || ctx.Err() != nil {
-		return whileStarting(ctx, servers, err)
+		return a.whileStarting(ctx, servers, err)
 	}
 	return a.serve(ctx, servers)
 }
@@ -43,10 +43,11 @@ func (a *App) start(ctx context.Context) ([]*server, error) {
 }
 
 // whileStarting ends a node that cannot start, or was told to stop before it had: that is no failure.
-func whileStarting(ctx context.Context, servers []*server, err error) error {
+func (a *App) whileStarting(ctx context.Context, servers []*server, err error) error {
 	for _, s := range servers {
 		_ = s.listener.Close()
 	}
+	a.stop(servers) // gRPC's workers run already
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // err says that ctx ended, if anything
 	}
