@@ -1,6 +1,8 @@
 package checkgrpc
 
 import (
+	"errors"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sluicehq/sluice"
@@ -22,9 +24,15 @@ func (r *reader) next() bool {
 		return false
 	}
 	num, typ, n := protowire.ConsumeTag(r.buf)
+	if n >= 0 && num > protowire.MaxValidNumber { // which ConsumeTag lets pass, and generated code does not
+		r.err = errFieldNumber
+		return false
+	}
 	r.num, r.typ = num, typ
 	return r.forward(n)
 }
+
+var errFieldNumber = errors.New("invalid field number")
 
 func (r *reader) forward(n int) bool {
 	if n < 0 {

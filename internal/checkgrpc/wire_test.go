@@ -36,6 +36,7 @@ func FuzzQuestions_AreReadAsTheGeneratedCodeReadsThem(f *testing.F) {
 		f.Add(protowire.AppendString(protowire.AppendTag(b, 99, protowire.BytesType), "unknown"))
 	}
 	f.Add([]byte{0x12, 0x02, 0x0a, 0x05})
+	f.Add([]byte{0xb5, 0xb0, 0xef, 0xa8, 0x30, 0x30, 0x30, 0x30, 0x30}) // a field number beyond the largest
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want, got := &sluicev1.CheckStreamRequest{}, &questions{field: fieldStreamAsked}
 		wantErr, gotErr := proto.Unmarshal(b, want), proto.Unmarshal(b, got)

@@ -100,7 +100,7 @@ func Validate(req *sluice.Request, ip string) (netip.Addr, error) {
 	var addr netip.Addr
 	if ip != "" {
 		var err error
-		if addr, err = netip.ParseAddr(ip); err != nil {
+		if addr, err = netip.ParseAddr(ip); err != nil || !utf8.ValidString(ip) { // a zone may be any bytes
 			v.fault(fmt.Sprintf("%q is not an address: write it without a port, such as 192.0.2.1 or 2001:db8::1", excerpt(ip)), "subject", "ip")
 		}
 	}
