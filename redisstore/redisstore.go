@@ -119,19 +119,39 @@ func (s *Store) Peek(ctx context.Context, groups [][]sluice.Charge) {
 	s.run(ctx, groups, scriptPeek)
 }
 
-// run answers groups by calls of their own, as many groups in each as fit.
+// run answers groups by calls of their own, as many groups in each as fit, and sends all of them at once.
 func (s *Store) run(ctx context.Context, groups [][]sluice.Charge, script *Script) {
-	t := s.tickets.Get().(*ticket)
-	t.load(s, groups)
+	var tickets []*ticket
+	var calls []*Call
+	t := s.newTicket(groups, 0)
 	for t.next() {
-		err := t.send(ctx, s.conn, script)
-		t.fill(err)
-		if err != nil {
-			t.renew()
+		t.prepare(script)
+		tickets, calls = append(tickets, t), append(calls, &t.call)
+		if t.to == len(groups) {
+			break
+		}
+		t = s.newTicket(groups, t.to)
+	}
+	if len(calls) == 0 { // every group was invalid, and is answered
+		return
+	}
+	s.conn.Run(ctx, calls)
+	for _, t := range tickets {
+		t.receive(&t.call, 0)
+		t.fill(t.err)
+		if t.err == nil { // else the client may still hold what was sent
+			t.clear()
+			s.tickets.Put(t)
 		}
 	}
-	t.clear()
-	s.tickets.Put(t)
+}
+
+// newTicket returns one for the groups from a number on.
+func (s *Store) newTicket(groups [][]sluice.Charge, from int) *ticket {
+	t := s.tickets.Get().(*ticket)
+	t.load(s, groups)
+	t.to = from
+	return t
 }
 
 // unavailable marks an error as the store's failure to answer.

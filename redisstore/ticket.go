@@ -78,12 +78,6 @@ func (t *ticket) clear() {
 	t.items = t.items[:0]
 }
 
-// renew takes new memory for what a client may still hold after an error.
-func (t *ticket) renew() {
-	t.bytes = make([]byte, 0, cap(t.bytes))
-	t.call, t.args = Call{}, arguments{}
-}
-
 // next prepares the next call: up to maxGroups groups. It returns false when none is left.
 func (t *ticket) next() bool {
 	t.items, t.sizes, t.bytes = t.items[:0], t.sizes[:0], t.bytes[:0]

@@ -96,7 +96,7 @@ func requests(first, n int) (all []*sluicev1.Request) {
 
 func streamMessages(each int) [][]byte {
 	return encode(each, func(first int) proto.Message {
-		return &sluicev1.CheckStreamRequest{Id: 1, Requests: requests(first, each)}
+		return &sluicev1.CheckStreamRequest{Requests: requests(first, each)} // the id is put before it
 	})
 }
 

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -80,13 +78,25 @@ func (f *form) load(ctx context.Context, callers int) (measured, error) {
 	var stop atomic.Bool
 	var failure atomic.Pointer[error]
 	var wait sync.WaitGroup
+	var streams []*shared
+	for _, conn := range f.conns {
+		if f.stream {
+			s, err := openShared(ctx, conn, f.method, callers)
+			if err != nil {
+				return measured{}, err
+			}
+			streams = append(streams, s)
+		}
+	}
 	for caller := range callers {
 		wait.Go(func() {
-			ask := f.unary
+			var err error
 			if f.stream {
-				ask = f.streaming
+				err = f.streaming(streams[caller%len(streams)], caller, callers, &asked, &stop)
+			} else {
+				err = f.unary(ctx, caller, callers, &asked, &stop)
 			}
-			if err := ask(ctx, caller, callers, &asked, &stop); err != nil {
+			if err != nil {
 				failure.CompareAndSwap(nil, &err)
 				stop.Store(true)
 			}
@@ -102,6 +112,11 @@ func (f *form) load(ctx context.Context, callers int) (measured, error) {
 	}
 	stop.Store(true)
 	wait.Wait()
+	for _, s := range streams {
+		if err := s.close(); err != nil {
+			return m, fmt.Errorf("end the stream: %w", err)
+		}
+	}
 	if err := failure.Load(); err != nil {
 		return m, *err
 	}
@@ -128,19 +143,11 @@ func (f *form) unary(ctx context.Context, caller, callers int, asked *atomic.Int
 	return nil
 }
 
-var streamDesc = &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
-
-func (f *form) streaming(ctx context.Context, caller, callers int, asked *atomic.Int64, stop *atomic.Bool) error {
-	stream, err := f.conns[caller%len(f.conns)].NewStream(ctx, streamDesc, f.method)
-	if err != nil {
-		return err
-	}
-	var reply []byte
+// streaming asks by the stream of the caller's connection.
+func (f *form) streaming(s *shared, caller, callers int, asked *atomic.Int64, stop *atomic.Bool) error {
 	for n := caller; !stop.Load(); n += callers {
-		if err := stream.SendMsg(&f.messages[n%len(f.messages)]); err != nil {
-			return err
-		}
-		if err := stream.RecvMsg(&reply); err != nil {
+		reply, err := s.ask(caller, f.messages[n%len(f.messages)])
+		if err != nil {
 			return err
 		}
 		asked.Add(1)
@@ -149,12 +156,6 @@ func (f *form) streaming(ctx context.Context, caller, callers int, asked *atomic
 				return err
 			}
 		}
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
-	if err := stream.RecvMsg(&reply); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the stream ends with %w, want EOF", err)
 	}
 	return nil
 }
