@@ -47,14 +47,14 @@ func (s *servers) makeForms() ([]*form, error) {
 	rls, node, pid := pb.RateLimitService_ShouldRateLimit_FullMethodName, s.node.GRPC, s.node.PID()
 	err := errors.Join(
 		add(unaryOurs, node, pid, rls, rls1, 1, checkRLS(1, true)),
-		add(unaryReference, s.window, s.windowPID, rls, rls1, 1, checkRLS(1, true)),
-		add(unaryReferencePool, s.pool, s.poolPID, rls, rls1, 1, checkRLS(1, true)),
+		add(unaryReference, s.window.GRPC, s.window.PID, rls, rls1, 1, checkRLS(1, true)),
+		add(unaryReferencePool, s.pool.GRPC, s.pool.PID, rls, rls1, 1, checkRLS(1, true)),
 		add(unaryEmpty, s.emptyAddr, s.emptyPID, rls, rls1, 1, checkRLS(1, false)),
 		add(streamOurs, node, pid, sluicev1.LimiterService_CheckStream_FullMethodName, streamMessages(1), 1, checkStream(1)),
 		add(tenOurs, node, pid, sluicev1.LimiterService_CheckBatch_FullMethodName, batchMessages(), ten, checkBatch),
 		add(tenRLS, node, pid, rls, rls10, ten, checkRLS(ten, true)),
-		add(tenReference, s.window, s.windowPID, rls, rls10, ten, checkRLS(ten, true)),
-		add(tenReferencePool, s.pool, s.poolPID, rls, rls10, ten, checkRLS(ten, true)),
+		add(tenReference, s.window.GRPC, s.window.PID, rls, rls10, ten, checkRLS(ten, true)),
+		add(tenReferencePool, s.pool.GRPC, s.pool.PID, rls, rls10, ten, checkRLS(ten, true)),
 		add(tenStreamOurs, node, pid, sluicev1.LimiterService_CheckStream_FullMethodName, streamMessages(ten), ten, checkStream(ten)),
 	)
 	return all, err

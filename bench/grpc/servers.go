@@ -6,27 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/sluicehq/sluice/bench/internal/reference"
 	"github.com/sluicehq/sluice/internal/testnode"
 	"github.com/sluicehq/sluice/internal/testredis"
 )
 
 // servers are the processes that are compared.
 type servers struct {
-	node                    *testnode.Node
-	window, pool, emptyAddr string
-	windowPID, poolPID      int
-	emptyPID, redisPID      int
-	list                    []*form
+	node         *testnode.Node
+	window, pool *reference.Service
+	emptyAddr    string
+	emptyPID     int
+	redisPID     int
+	list         []*form
 }
 
 // One rule that admits everything, the same for both: fixed windows of an hour, counted by the descriptor's user.
@@ -57,12 +56,17 @@ timeout = "2s"
 pprof = true
 `, redis.Addr())})}
 	s.redisPID = redis.PID()
-	var err error
-	// Its best configurations: commands gathered for 150 µs, or a large pool; a local cache, no statistics, no logs.
-	if s.window, s.windowPID, err = startReference(ctx, main, redis, "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=0"); err != nil {
+	program, err := reference.Build(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if s.pool, s.poolPID, err = startReference(ctx, main, redis, "REDIS_POOL_SIZE=100"); err != nil {
+	// Its best configurations: commands gathered for 150 µs, or a large pool; a local cache, no statistics, no logs.
+	const cache = "LOCAL_CACHE_SIZE_IN_BYTES=104857600"
+	files := map[string][]byte{"bench.yaml": []byte(referenceRules)}
+	if s.window, err = reference.Start(main, program, redis.Addr(), files, cache, "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=0"); err != nil {
+		return nil, err
+	}
+	if s.pool, err = reference.Start(main, program, redis.Addr(), files, cache, "REDIS_POOL_SIZE=100"); err != nil {
 		return nil, err
 	}
 	s.emptyAddr, s.emptyPID, err = startEmpty(ctx, main)
@@ -74,34 +78,6 @@ pprof = true
 }
 
 func (s *servers) forms() []*form { return s.list }
-
-// startReference runs the reference service, built by scripts/reference.
-func startReference(ctx context.Context, main *testredis.Main, redis *testredis.Server, env ...string) (addr string, pid int, err error) {
-	root := main.TempDir()
-	configDir := filepath.Join(root, "ratelimit", "config")
-	if err := os.MkdirAll(configDir, 0o700); err != nil {
-		return "", 0, err
-	}
-	if err := os.WriteFile(filepath.Join(configDir, "bench.yaml"), []byte(referenceRules), 0o600); err != nil {
-		return "", 0, err
-	}
-	ports, err := freePorts(3)
-	if err != nil {
-		return "", 0, err
-	}
-	cmd := exec.CommandContext(ctx, "reference/bin/ratelimit")
-	cmd.Env = append([]string{
-		"RUNTIME_ROOT=" + root, "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_WATCH_ROOT=false",
-		"HOST=127.0.0.1", "PORT=" + ports[0], "GRPC_HOST=127.0.0.1", "GRPC_PORT=" + ports[1], "DEBUG_HOST=127.0.0.1", "DEBUG_PORT=" + ports[2],
-		"REDIS_SOCKET_TYPE=tcp", "REDIS_TYPE=SINGLE", "REDIS_URL=" + redis.Addr(),
-		"USE_STATSD=false", "LOG_LEVEL=ERROR", "LOCAL_CACHE_SIZE_IN_BYTES=104857600",
-	}, env...)
-	if err := start(main, cmd); err != nil {
-		return "", 0, err
-	}
-	addr = "127.0.0.1:" + ports[1]
-	return addr, cmd.Process.Pid, waitFor(ctx, addr)
-}
 
 func startEmpty(ctx context.Context, main *testredis.Main) (addr string, pid int, err error) {
 	binary := filepath.Join(main.TempDir(), "empty")
@@ -131,30 +107,6 @@ func start(main *testredis.Main, cmd *exec.Cmd) error {
 		_ = cmd.Wait()
 	})
 	return nil
-}
-
-func freePorts(n int) ([]string, error) {
-	var ports []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = l.Close() }()
-		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-	}
-	return ports, nil
-}
-
-func waitFor(ctx context.Context, addr string) error {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; {
-		c, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil {
-			return c.Close()
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return errors.New("nothing listens on " + addr)
 }
 
 // exactShare reads the node's own count of decisions by mode.
