@@ -156,6 +156,8 @@ func (d *Decision) Reason() string {
 	}
 	t := d.Tightest()
 	switch {
+	case t == nil && d.count == 0: // a remote limiter's client made it
+		return "allowed: the limiter does not answer (" + d.Mode.String() + ")"
 	case t == nil:
 		return "allowed: only shadow rules match" + d.modeNote()
 	case d.Allowed && d.Delay > 0:

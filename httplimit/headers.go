@@ -59,10 +59,14 @@ func WriteHeaders(h http.Header, d *sluice.Decision, dialects Dialects, now time
 		if dialects&XRateLimit != 0 {
 			buf = f.appendXRateLimit(buf, t, d.Cost, now)
 		}
-		if mode := weakest(d.Results()); mode > sluice.Leased && dialects != None {
-			buf = append(buf, mode.String()...)
-			f.end(buf, fieldMode)
-		}
+	}
+	mode := weakest(d.Results())
+	if len(d.Results()) == 0 {
+		mode = d.Mode // no limit decided, because nobody could be asked
+	}
+	if mode > sluice.Leased && dialects != None {
+		buf = append(buf, mode.String()...)
+		f.end(buf, fieldMode)
 	}
 	if !d.Allowed {
 		buf = f.appendRefusal(buf, d)

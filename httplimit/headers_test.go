@@ -225,3 +225,19 @@ func TestWriteHeaders_LeavesRoomForTheHandlersOwn(t *testing.T) {
 		t.Errorf("RateLimit: %q after adding to RateLimit-Policy", got)
 	}
 }
+
+func TestWriteHeaders_TellTheModeWhereNobodyCouldBeAsked(t *testing.T) {
+	t.Parallel()
+	d, err := sluice.RemoteDecision(sluice.Decision{Allowed: true, Mode: sluice.Open}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{}
+	httplimit.WriteHeaders(h, &d, 0, time.Now())
+	if got := h.Get("Sluice-Mode"); got != "open" {
+		t.Errorf("got Sluice-Mode %q, want open: a decision that nobody made must say so", got)
+	}
+	if got := d.Reason(); got != "allowed: the limiter does not answer (open)" {
+		t.Errorf("got reason %q", got)
+	}
+}
