@@ -53,6 +53,7 @@ quickstart-server: deps ## the README's server examples, as pasted
 # Each bar measures one promise and fails where it falls short.
 BAR = @cd bench && $(GO) run
 .PHONY: bar-exact bar-rates bar-engine bar-libs bar-match bar-memory bar-mutants
+.PHONY: bar-propagate bar-revoke bar-directory bar-authz bar-badrules bar-pgdown bar-keys
 .PHONY: bar-rls bar-proxies bar-grpc bar-gateway bar-redis-gone bar-restart bar-clientip bar-hostile reference
 reference:
 	@scripts/reference >/dev/null
@@ -86,3 +87,17 @@ bar-clientip: ## who the client is behind proxies: 200 cases, and nothing prepen
 	$(BAR) ./clientip
 bar-hostile: deps ## slow, huge, malformed and smuggled requests leave others alone
 	$(BAR) ./hostile
+bar-propagate: deps ## a rule changed by the API acts on every node (3 min)
+	$(BAR) ./propagate
+bar-revoke: deps ## a key revoked, a block set, an override changed act on every node
+	$(BAR) ./revoke
+bar-directory: deps ## 10 million subjects: memory, rate, and a flood of unknown keys (10 min)
+	$(BAR) ./directory
+bar-authz: deps ## every admin route × role × namespace
+	$(BAR) ./authz
+bar-badrules: deps ## bad rules by every way in are refused or left out alone
+	$(BAR) ./badrules
+bar-pgdown: deps ## PostgreSQL absent, killed, failed over (5 min)
+	$(BAR) ./pgdown
+bar-keys: deps ## a dump yields no usable key; known and unknown ids take the same work
+	$(BAR) ./keys

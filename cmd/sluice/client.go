@@ -6,15 +6,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // client asks a running node.
@@ -23,39 +24,54 @@ type client struct {
 	admin                     bool // the token is sent
 	caFile, certFile, keyFile string
 	output                    form
+
+	context   string // named by --context
+	flags     *pflag.FlagSet
+	tokenFile string // the context's
+	namespace string // the context's
+	resolved  bool
 }
 
 // dataFlags are for commands that ask the data listener.
 func (c *client) dataFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.url, "server", envOr("SLUICE_SERVER", "http://127.0.0.1:8080"), "the node's HTTP listener, or SLUICE_SERVER")
-	c.commonFlags(cmd)
+	c.commonFlags(cmd, "text", "json")
 }
 
 // adminFlags are for commands that ask the admin listener. The token is no flag: the process list would show it.
-func (c *client) adminFlags(cmd *cobra.Command) {
+func (c *client) adminFlags(cmd *cobra.Command) { c.adminForms(cmd, "text", "json") }
+
+// adminForms is adminFlags with other forms of the answer, the default first.
+func (c *client) adminForms(cmd *cobra.Command, forms ...string) {
 	cmd.Flags().StringVar(&c.url, "admin", envOr("SLUICE_ADMIN", "http://127.0.0.1:9090"), "the node's admin listener, or SLUICE_ADMIN")
 	c.admin = true
-	c.commonFlags(cmd)
+	c.commonFlags(cmd, forms...)
 }
 
 // token reads the admin token where a node reads its own; empty: none, and the node says what is missing.
 func (c *client) token() (string, error) {
-	token, path := os.Getenv("SLUICE_ADMIN__TOKEN"), os.Getenv("SLUICE_ADMIN__TOKEN_FILE")
+	token, path, origin := os.Getenv("SLUICE_ADMIN__TOKEN"), os.Getenv("SLUICE_ADMIN__TOKEN_FILE"), "SLUICE_ADMIN__TOKEN_FILE"
+	if c.tokenFile != "" {
+		token, path, origin = "", c.tokenFile, "token_file of the context"
+	}
 	if token != "" || path == "" {
 		return token, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
-		return "", fmt.Errorf("SLUICE_ADMIN__TOKEN_FILE: %w", err)
+		return "", fmt.Errorf("%s: %w", origin, err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
 
-func (c *client) commonFlags(cmd *cobra.Command) {
+func (c *client) commonFlags(cmd *cobra.Command, forms ...string) {
+	c.flags = cmd.Flags()
+	cmd.Flags().StringVar(&c.context, "context", "", "the cluster to ask, or SLUICE_CONTEXT; see sluice context --help")
+	_ = cmd.RegisterFlagCompletionFunc("context", completeContextFlag)
 	cmd.Flags().StringVar(&c.caFile, "ca-file", "", "certificates that sign the node's own; default: the system's")
 	cmd.Flags().StringVar(&c.certFile, "cert-file", "", "certificate to show to a node that asks for one")
 	cmd.Flags().StringVar(&c.keyFile, "key-file", "", "the key of --cert-file")
-	c.output.addTo(cmd, "text", "json")
+	c.output.addTo(cmd, forms...)
 }
 
 // answerTimeout bounds everything but streams.
@@ -89,14 +105,28 @@ func (c *client) open(ctx context.Context, method, path string, body any) (*http
 			return nil, fmt.Errorf("write the request: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.url, "/")+path, bytes.NewReader(text))
+	req, err := c.request(ctx, method, path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return c.send(req)
+}
+
+// request makes a request for the node, with a body of JSON.
+func (c *client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.url, "/")+path, body)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("%q is no address: %w", c.url, err)}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err := c.authorize(req); err != nil {
-		return nil, err
-	}
+	return req, c.authorize(req)
+}
+
+// send sends it and returns the response, whose body the caller closes.
+func (c *client) send(req *http.Request) (*http.Response, error) {
 	httpClient, err := c.http()
 	if err != nil {
 		return nil, err
@@ -165,7 +195,7 @@ func problemError(status int, text []byte) error {
 		} `json:"errors"`
 	}
 	if err := json.Unmarshal(text, &p); err != nil || p.Title == "" {
-		return fmt.Errorf("the node answered %d", status)
+		return nodeError{status, fmt.Sprintf("the node answered %d", status)}
 	}
 	message := p.Title
 	if p.Detail != "" {
@@ -174,8 +204,16 @@ func problemError(status int, text []byte) error {
 	for _, e := range p.Errors {
 		message += fmt.Sprintf("\n  %s: %s", strings.TrimPrefix(e.Pointer, "#/"), e.Detail)
 	}
-	return errors.New(message)
+	return nodeError{status, message}
 }
+
+// nodeError is what a node said it could not do.
+type nodeError struct {
+	status  int
+	message string
+}
+
+func (e nodeError) Error() string { return e.message }
 
 func envOr(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {

@@ -26,13 +26,17 @@ Start with "sluice dev", which needs nothing else; "sluice serve" runs a node.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	configured := []*cobra.Command{newServe(flags), newConfig(flags), newDoctor(flags)}
+	configured := []*cobra.Command{newServe(flags), newConfig(flags), newDoctor(flags), newMigrate(flags)}
 	for _, cmd := range configured {
 		flags.AddTo(cmd.PersistentFlags())
 	}
 	root.AddCommand(configured...)
 	root.AddCommand(
 		newDev(), newCheck(), newExplain(), newInspect(), newReset(), newRefund(), newStatus(), newTail(), newImport(), newVersion(),
+	)
+	root.AddCommand(
+		newRules(), newTiers(), newSubjects(), newOverrides(), newKeys(), newBlocks(), newExemptions(), newTokens(), newNodes(),
+		newNamespaces(), newContext(),
 	)
 	addCompletion(root)
 	tellUsage(root)

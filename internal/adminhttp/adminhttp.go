@@ -11,7 +11,10 @@
 //	sluice.v1.AdminService           the same two over gRPC
 //	GET  /debug/pprof/               profiles, where they are switched on
 //
-// All but health and metrics ask for a bearer token.
+// and, where there is a database, what operators keep in it: /v1/namespaces, rules in them, tiers, subjects, overrides, keys, blocks,
+// exemptions, tokens, nodes and the history of all that.
+//
+// All but health and metrics ask for a bearer token or a session. What each route needs is said in adminauth.Table.
 package adminhttp
 
 import (
@@ -19,10 +22,11 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"net/http/pprof" // registers with a mux, too, that no listener of ours serves
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/adminauth"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/postgres"
 	"github.com/sluicehq/sluice/internal/telemetry"
 )
 
@@ -41,6 +45,18 @@ type Directory interface {
 type Options struct {
 	// Token is asked for at every request, so that it can be replaced. Default: none, and nothing behind it answers.
 	Token func() config.Secret
+	// Auth finds out who asks. Default: only Token's holder is known.
+	Auth *adminauth.Authenticator
+	// Table says what each route needs. Default adminauth.Table().
+	Table map[string]adminauth.Need
+	// Database is the registry. Default: its routes answer that there is none.
+	Database *postgres.DB
+	// IssueKey makes a secret for an API key: for a new one where the id is empty, and otherwise another for that id. Required to make keys.
+	IssueKey func(id string) (issued Issued, err error)
+	// IssueToken makes a secret for a new token. Required to make tokens.
+	IssueToken func() (issued Issued, err error)
+	// Recent are requests that were decided lately, for trials of rules. Default: none are known.
+	Recent func() []sluice.Request
 	// Health answers for this node.
 	Health *Health
 	// Rules returns the rule set in force.
@@ -67,10 +83,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// Issued is a secret that was made: its text, which is shown once, and what is kept of it.
+type Issued struct {
+	Text, ID string
+	Hash     []byte
+}
+
 type handler struct {
-	engine Engine
-	opts   Options
-	guard  *guard
+	engine  Engine
+	opts    Options
+	guard   *guard
+	replays *replays
 }
 
 // New returns the handler of the admin listener.
@@ -84,13 +107,16 @@ func New(engine Engine, opts Options) http.Handler {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{engine: engine, opts: opts, guard: newGuard(opts.Token, opts.Log)}
+	if opts.Auth == nil {
+		opts.Auth = adminauth.New(adminauth.Options{Bootstrap: opts.Token})
+	}
+	if opts.Table == nil {
+		opts.Table = adminauth.Table()
+	}
+	h := &handler{engine: engine, opts: opts, guard: newGuard(opts.Auth, opts.Log), replays: newReplays()}
 	open := http.NewServeMux()
-	open.HandleFunc("GET /livez", h.live)
-	open.HandleFunc("GET /readyz", h.ready)
-	open.HandleFunc("GET /healthz", h.ready)
-	if opts.Metrics != nil {
-		open.Handle("GET /metrics", opts.Metrics)
+	for pattern, handler := range h.openRoutes() {
+		open.Handle(pattern, handler)
 	}
 	// Whatever is not open, known or not, is behind the token.
 	open.Handle("/", h.guard.protect(h.protected()))
@@ -99,31 +125,12 @@ func New(engine Engine, opts Options) http.Handler {
 
 func (h *handler) protected() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", h.status)
-	mux.HandleFunc("GET /v1/rules", h.rules)
-	mux.HandleFunc("POST /v1/refund", h.refund)
-	mux.HandleFunc("POST /v1/reset", h.reset)
-	if h.opts.GRPC != nil {
-		mux.Handle("POST /sluice.v1.AdminService/", h.opts.GRPC)
-	}
-	if h.opts.Store != nil {
-		mux.HandleFunc("GET /v1/inspect", h.inspect)
-	}
-	if h.opts.Tail != nil {
-		mux.HandleFunc("GET /v1/tail", h.tail)
-	}
-	if h.opts.Explain != nil {
-		mux.Handle("POST /v1/explain", h.opts.Explain)
-	}
-	if h.opts.Pprof {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", hidden) // flags are no secret, but nobody needs them here
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	for pattern, handler := range h.routes() {
+		mux.Handle(pattern, h.authorized(h.opts.Table[pattern], handler))
 	}
 	mux.HandleFunc("GET /", notFound)
-	return mux
+	// Sessions come with every request of a browser, so requests that other sites made it send are refused.
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // secured keeps answers out of caches and browsers from guessing what they are.
@@ -143,12 +150,15 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	writeProblem(w, problem{Status: http.StatusNotFound, Detail: "Ask at /v1/status, /v1/rules, /v1/inspect, /v1/tail, /v1/explain, /v1/refund or /v1/reset."})
 }
 
-func writeJSON(w http.ResponseWriter, value any) {
+func writeJSON(w http.ResponseWriter, value any) { writeJSONStatus(w, http.StatusOK, value) }
+
+func writeJSONStatus(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		panic("adminhttp: " + err.Error()) // our own types always marshal
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // fails when the client is gone
 }
 

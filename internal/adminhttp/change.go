@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/adminauth"
 	"github.com/sluicehq/sluice/internal/checkhttp"
 	"github.com/sluicehq/sluice/internal/telemetry"
 )
@@ -60,7 +61,7 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, c change) {
 		return
 	}
 	attrs := append([]slog.Attr{
-		slog.String("actor", r.RemoteAddr), slog.String("namespace", answer.Namespace), slog.Any("rules", answer.Rules), slog.Int64("cost", req.Cost),
+		slog.String("actor", adminauth.ActorOf(r.Context()).Name), slog.String("from", r.RemoteAddr), slog.String("namespace", answer.Namespace), slog.Any("rules", answer.Rules), slog.Int64("cost", req.Cost),
 	}, telemetry.Who(&req.Subject)...)
 	h.opts.Log.LogAttrs(r.Context(), slog.LevelInfo, c.done, attrs...)
 	writeJSON(w, answer)

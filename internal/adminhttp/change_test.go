@@ -56,7 +56,7 @@ func TestChange_IsLoggedWithActorAndSubjectAndWithoutSecrets(t *testing.T) {
 		t.Fatalf("%v in %q", err, b.log)
 	}
 	for name, want := range map[string]any{
-		"level": "INFO", "actor": "192.0.2.1:1234", "user": "u_42", "namespace": "default", "cost": 4.0, "ip": "192.0.2.0/24",
+		"level": "INFO", "actor": "admin.token", "from": "192.0.2.1:1234", "user": "u_42", "namespace": "default", "cost": 4.0, "ip": "192.0.2.0/24",
 	} {
 		if line[name] != want {
 			t.Errorf("%s is %v, want %v in %s", name, line[name], want, b.log)

@@ -2,23 +2,21 @@ package adminhttp
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/adminauth"
 	"github.com/sluicehq/sluice/memstore"
 )
 
-// guard asks for the bearer token, and stops listening to those who guess.
+// guard finds out who asks, and stops listening to those who guess.
 type guard struct {
-	token   func() config.Secret
+	auth    *adminauth.Authenticator
 	log     *slog.Logger
 	guesses *sluice.Limiter
 }
@@ -30,48 +28,78 @@ const (
 	guessers = 10_000
 )
 
-func newGuard(token func() config.Secret, log *slog.Logger) *guard {
+func newGuard(auth *adminauth.Authenticator, log *slog.Logger) *guard {
 	store := memstore.New(memstore.Options{MaxCounters: guessers})
-	return &guard{token: token, log: log, guesses: sluice.New(store, sluice.PerKey(sluice.PerMinute(guessesPerMinute)), sluice.Options{})}
+	return &guard{auth: auth, log: log, guesses: sluice.New(store, sluice.PerKey(sluice.PerMinute(guessesPerMinute)), sluice.Options{})}
 }
 
-// protect lets through who has the token.
-func (g *guard) protect(next http.Handler) http.Handler {
+// throttle refuses those who guessed too often, and counts what is answered with 401.
+func (g *guard) throttle(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		want := g.token()
-		if want == "" {
-			writeProblem(w, problem{Status: http.StatusForbidden, Detail: "No token is configured: set admin.token, or SLUICE_ADMIN__TOKEN_FILE, and send it as Authorization: Bearer."})
+		if g.tired(w, r) {
 			return
 		}
-		guesser := sluice.Request{Subject: sluice.Subject{User: guesserOf(r)}}
-		if d, err := g.guesses.Peek(context.WithoutCancel(r.Context()), guesser); err == nil && !d.Allowed {
-			w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)+1))
-			writeProblem(w, problem{Status: http.StatusTooManyRequests, Detail: "Too many requests with a wrong token came from this address."})
-			return
+		watched := &statusWriter{ResponseWriter: w}
+		next.ServeHTTP(watched, r)
+		if watched.status == http.StatusUnauthorized {
+			g.count(r)
 		}
-		got, isBearer := bearer(r)
-		if isBearer && equal(got, want.Reveal()) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		_, _ = g.guesses.Check(context.WithoutCancel(r.Context()), guesser) // the answer is the same whatever it says
-		if isBearer {
-			g.log.WarnContext(r.Context(), "admin request with a wrong token", "from", r.RemoteAddr, "path", r.URL.Path)
-		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="sluice admin"`)
-		writeProblem(w, problem{Status: http.StatusUnauthorized, Detail: "Send the configured token as Authorization: Bearer."})
 	})
 }
 
-func bearer(r *http.Request) (token string, ok bool) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+// protect lets through who is known.
+func (g *guard) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.tired(w, r) {
+			return
+		}
+		actor, err := g.auth.Authenticate(r)
+		switch {
+		case err == nil:
+			next.ServeHTTP(w, r.WithContext(adminauth.WithActor(r.Context(), actor)))
+		case errors.Is(err, adminauth.ErrNone):
+			writeProblem(w, problem{Status: http.StatusForbidden, Detail: "No token is configured: set admin.token, or SLUICE_ADMIN__TOKEN_FILE, and send it as Authorization: Bearer."})
+		case errors.Is(err, adminauth.ErrMissing), errors.Is(err, adminauth.ErrWrong):
+			g.count(r)
+			if errors.Is(err, adminauth.ErrWrong) {
+				g.log.WarnContext(r.Context(), "admin request with a wrong token", "from", r.RemoteAddr, "path", r.URL.Path)
+			}
+			w.Header().Set("WWW-Authenticate", `Bearer realm="sluice admin"`)
+			writeProblem(w, problem{Status: http.StatusUnauthorized, Detail: "Send the configured token, or one that was made for you, as Authorization: Bearer."})
+		default:
+			writeError(w, err)
+		}
+	})
 }
 
-// equal takes the same time whatever differs, the lengths included.
-func equal(got, want string) bool {
-	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+// tired answers those who guessed too often.
+func (g *guard) tired(w http.ResponseWriter, r *http.Request) bool {
+	d, err := g.guesses.Peek(context.WithoutCancel(r.Context()), guesser(r))
+	if err != nil || d.Allowed {
+		return false
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)+1))
+	writeProblem(w, problem{Status: http.StatusTooManyRequests, Detail: "Too many requests with a wrong token came from this address."})
+	return true
+}
+
+func (g *guard) count(r *http.Request) {
+	_, _ = g.guesses.Check(context.WithoutCancel(r.Context()), guesser(r)) // the answer is the same whatever it says
+}
+
+func guesser(r *http.Request) sluice.Request {
+	return sluice.Request{Subject: sluice.Subject{User: guesserOf(r)}}
+}
+
+// statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // guesserOf is the address, or its /64, which one host can fill with addresses. The admin listener stands behind no proxy.

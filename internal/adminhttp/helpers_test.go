@@ -27,7 +27,12 @@ import (
 	"github.com/sluicehq/sluice/redisstore/rueidisconn"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The database server is shared by all tests and goes with the process.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/sluicehq/sluice/internal/testpg.hire.func1"),
+		goleak.IgnoreAnyFunction("github.com/sluicehq/sluice/internal/testpg.startProcess.func1"))
+}
 
 // token is planted: it must turn up in no log and no answer.
 const token = "planted-token-5f0c"

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/engine"
+	"github.com/sluicehq/sluice/internal/registry"
 	"github.com/sluicehq/sluice/internal/telemetry"
 )
 
@@ -43,7 +45,7 @@ func writeError(w http.ResponseWriter, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		writeProblem(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: "The body is larger than 64 KB."})
+		writeProblem(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("The body is larger than %d KB.", tooLarge.Limit>>10)})
 	case errors.Is(err, sluice.ErrInvalidRequest):
 		p := problem{Status: http.StatusBadRequest, Detail: err.Error()}
 		for _, f := range engine.FaultsOf(err) {
@@ -53,6 +55,7 @@ func writeError(w http.ResponseWriter, err error) {
 			p.Detail = "The request was not understood; nothing was done."
 		}
 		writeProblem(w, p)
+	case writeRegistryError(w, err):
 	case errors.Is(err, telemetry.ErrTooManyReaders):
 		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Detail: err.Error()})
 	case errors.Is(err, sluice.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
@@ -62,4 +65,35 @@ func writeError(w http.ResponseWriter, err error) {
 	default:
 		writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: err.Error()})
 	}
+}
+
+// writeRegistryError answers what the registry could not do; false where the error is none of its.
+func writeRegistryError(w http.ResponseWriter, err error) bool {
+	status := 0
+	for _, known := range [...]struct {
+		err    error
+		status int
+	}{
+		{registry.ErrNotFound, http.StatusNotFound},
+		{registry.ErrConflict, http.StatusPreconditionFailed},
+		{registry.ErrExists, http.StatusConflict},
+		{registry.ErrForbidden, http.StatusForbidden},
+		{registry.ErrInvalid, http.StatusUnprocessableEntity},
+		{registry.ErrUnavailable, http.StatusServiceUnavailable},
+	} {
+		if errors.Is(err, known.err) {
+			status = known.status
+			break
+		}
+	}
+	detail := err.Error()
+	switch status {
+	case 0:
+		return false
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+		detail = "The database did not answer, so it is not known what was done: " + detail
+	}
+	writeProblem(w, problem{Status: status, Detail: detail})
+	return true
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/adminauth"
+	"github.com/sluicehq/sluice/internal/registry"
 	"github.com/sluicehq/sluice/internal/ruledoc"
 )
 
@@ -99,16 +101,16 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, s)
 }
 
-// rules shows the rules in force as they could be written, defaults left out. ?namespace= shows one only.
+// rules shows the rules in force that the actor may see, as they could be written, defaults left out. ?namespace= shows one only.
 func (h *handler) rules(w http.ResponseWriter, r *http.Request) {
-	set := h.opts.Rules()
+	set, actor := h.opts.Rules(), adminauth.ActorOf(r.Context())
 	only := r.URL.Query().Get("namespace")
 	answer := struct {
 		Revision sluice.Revision `json:"revision"`
 		Rules    []ruledoc.Rule  `json:"rules"`
 	}{set.Revision(), []ruledoc.Rule{}}
 	for rule := range set.Rules() {
-		if cmp.Or(only, rule.Namespace) == rule.Namespace {
+		if cmp.Or(only, rule.Namespace) == rule.Namespace && adminauth.May(actor, registry.Viewer, rule.Namespace) {
 			answer.Rules = append(answer.Rules, ruledoc.FromRule(*rule))
 		}
 	}

@@ -15,9 +15,11 @@ import (
 	"github.com/sluicehq/sluice/internal/adminhttp"
 	"github.com/sluicehq/sluice/internal/checkgrpc"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/control"
 	"github.com/sluicehq/sluice/internal/directory"
 	"github.com/sluicehq/sluice/internal/engine"
 	"github.com/sluicehq/sluice/internal/envoyrls"
+	"github.com/sluicehq/sluice/internal/postgres"
 	"github.com/sluicehq/sluice/internal/rulefeed"
 	"github.com/sluicehq/sluice/internal/telemetry"
 	"github.com/sluicehq/sluice/memstore"
@@ -55,7 +57,11 @@ type App struct {
 	tail     *telemetry.Tail
 	traces   *telemetry.Traces
 	observer *telemetry.Observer
+	recent   *adminhttp.Recent
 
+	database  *postgres.DB    // nil: none is configured
+	control   *control.Plane  // nil with it
+	live      *directory.Live // nil with it, too
 	counters  *counters
 	limiter   *sluice.Limiter
 	directory *directory.Directory
@@ -98,6 +104,7 @@ func New(loaded *config.Loaded, opts Options) (*App, error) {
 	a.outages = telemetry.NewOutages(a.metrics, a.log)
 	a.tail = telemetry.NewTail(a.metrics)
 	a.observer = &telemetry.Observer{Metrics: a.metrics, Outages: a.outages, Tail: a.tail}
+	a.recent = adminhttp.NewRecent(a.observer)
 
 	var err error
 	if a.counters, err = openCounters(cfg, a.outages.Breaker); err != nil {
@@ -110,7 +117,10 @@ func New(loaded *config.Loaded, opts Options) (*App, error) {
 		Nodes:    a.counters.nodes,
 	})
 	a.limiter.SetEnabled(cfg.Enabled)
-	a.engine = engine.New(a.limiter, engine.Options{Directory: a.directory, Observer: a.observer, MaxInFlight: cfg.HTTP.MaxInFlight})
+	if err := a.openControl(cfg); err != nil {
+		return nil, err
+	}
+	a.engine = engine.New(a.limiter, engine.Options{Directory: subjectsOf(a.live, a.directory), Observer: a.recent, MaxInFlight: cfg.HTTP.MaxInFlight})
 	a.metrics.Watch(telemetry.Sources{InFlight: a.engine.InFlight, Overloaded: a.engine.Overloaded, Nodes: a.counters.nodes})
 	a.feed = a.newFeed(loaded)
 	a.health = adminhttp.NewHealth(adminhttp.Probe{Name: "rules", Ask: a.rulesHealth}, adminhttp.Probe{Name: "store", Ask: a.storeHealth})

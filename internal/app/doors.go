@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/sluicehq/sluice/internal/adminhttp"
 	"github.com/sluicehq/sluice/internal/certs"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/httpserver"
@@ -46,16 +45,6 @@ func (a *App) httpDoor(cfg *config.Config, l net.Listener) (*server, error) {
 func (a *App) gatewayDoor(cfg *config.Config, l net.Listener) (*server, error) {
 	handler := a.whole(func(f *front) http.Handler { return f.gateway })
 	return a.newHTTP("gateway", cfg.Gateway.TLS, a.proxied(l), a.traced(handler), httpserver.Options{MaxInFlight: cfg.HTTP.MaxInFlight, Streams: true})
-}
-
-// adminDoor is the operators' listener.
-func (a *App) adminDoor(cfg *config.Config, l net.Listener) (*server, error) {
-	handler := adminhttp.New(a.engine, adminhttp.Options{
-		Token:  func() config.Secret { return a.config.Load().Config.Admin.Token },
-		Health: a.health, Rules: a.limiter.Rules, Status: a.status, Metrics: a.metrics.Handler(), Explain: a.checkAPI(),
-		GRPC: a.adminCalls(), Tail: a.tail, Store: a.counters.store, KeyOf: a.counters.keyOf, Directory: a.directory, Pprof: cfg.Admin.Pprof, Log: a.log,
-	})
-	return a.newHTTP("admin", cfg.Admin.TLS, l, handler, httpserver.Options{Streams: true, MaxConns: maxAdminConns, HTTP2: true})
 }
 
 // maxAdminConns is plenty for operators, and keeps them from taking what clients need.

@@ -27,7 +27,7 @@ type front struct {
 
 // newFront makes a front. run starts what it needs in the background.
 func (a *App) newFront(cfg *config.Config) (*front, error) {
-	resolver, err := identity.New(cfg.Identity, identity.Options{Log: a.log})
+	resolver, err := identity.New(cfg.Identity, identity.Options{Log: a.log, Keys: keysOf(cfg, a.live)})
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,6 @@ func keepRestarted(old, loaded *config.Loaded) *config.Loaded {
 	c.Node, c.HTTP, c.GRPC, c.Redis, c.Limiter, c.Shutdown = o.Node, o.HTTP, o.GRPC, o.Redis, o.Limiter, o.Shutdown
 	c.Admin.Listen, c.Admin.TLS, c.Admin.Pprof = o.Admin.Listen, o.Admin.TLS, o.Admin.Pprof
 	c.Gateway.Listen, c.Gateway.TLS = o.Gateway.Listen, o.Gateway.TLS
-	c.Log.Format = o.Log.Format
+	c.Log.Format, c.Database, c.Control = o.Log.Format, o.Database, o.Control
 	return &kept
 }

@@ -13,7 +13,11 @@ import (
 // newFeed keeps limiter, directory and metrics current.
 func (a *App) newFeed(loaded *config.Loaded) *rulefeed.Feed {
 	a.rules.files.Store(rulesOf(loaded))
-	return rulefeed.New(&a.rules, a.publish, rulefeed.Options{Log: a.log, Observe: func(s rulefeed.Status) {
+	var source rulefeed.Source = &a.rules
+	if a.control != nil {
+		source = rulefeed.Joined{source, a.control}
+	}
+	return rulefeed.New(source, a.publish, rulefeed.Options{Log: a.log, Observe: func(s rulefeed.Status) {
 		faults := 0
 		for _, f := range s.Faults {
 			if !f.Warning {

@@ -22,6 +22,7 @@ var errEnded = errors.New("ended by itself")
 // finishes what is under way and lets go of everything. The first part that fails ends all.
 func (a *App) Run(ctx context.Context) error {
 	defer a.counters.close()
+	defer a.closeControl()
 	defer a.flush(ctx)
 	defer a.health.SetDraining() // also where no door opened: gRPC's health waits for it
 	servers, err := a.start(ctx)
@@ -33,7 +34,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // start does what may fail before anything is answered.
 func (a *App) start(ctx context.Context) ([]*server, error) {
-	if err := a.feed.Load(ctx); err != nil {
+	if err := a.firstRules(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.openDoors(ctx); err != nil {
@@ -113,12 +114,16 @@ func (a *App) flush(ctx context.Context) {
 
 // parts run as long as the node.
 func (a *App) parts() map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
-		"rule feed": a.feed.Run,
+	parts := map[string]func(context.Context) error{
+		"rule feed": a.runFeed,
 		"nodes":     a.counters.run,
 		"outages":   a.outages.Run,
 		"reload":    a.watchConfig,
 	}
+	if a.control != nil {
+		parts["control plane"], parts["directory"] = a.control.Run, a.live.Run
+	}
+	return parts
 }
 
 // announce tells where the node answers.

@@ -32,10 +32,19 @@ func (a *App) status() adminhttp.Status {
 	return s
 }
 
-// rulesHealth never fails: a node without its first rules does not serve at all.
+// rulesHealth fails only before the first rules, which a node whose database does not answer waits for.
 func (a *App) rulesHealth() (adminhttp.State, string) {
-	if s := a.feed.Status(); s.Stale {
+	s := a.feed.Status()
+	if s.LoadedAt.IsZero() {
+		return adminhttp.Failing, "there are no rules yet: " + s.LastError
+	}
+	if s.Stale {
 		return adminhttp.Degraded, "the last good rules are in force: " + s.LastError
+	}
+	if a.control != nil {
+		if err := a.control.Trouble(); err != nil {
+			return adminhttp.Degraded, "neither Redis nor the database tells of changes: the last rules known are in force"
+		}
 	}
 	rules := a.limiter.Rules()
 	return adminhttp.Passing, fmt.Sprintf("%d rules, revision %d", rules.Len(), rules.Revision())

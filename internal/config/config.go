@@ -26,6 +26,8 @@ type Config struct {
 	Answers  Answers  `toml:"answers"`
 	Log      Log      `toml:"log"`
 	Shutdown Shutdown `toml:"shutdown"`
+	Database Database `toml:"database"`
+	Control  Control  `toml:"control"`
 
 	// Document holds rules written in the same file, for small installations.
 	ruledoc.Document
@@ -239,6 +241,48 @@ type Shutdown struct {
 	Grace ruledoc.Duration `toml:"grace"`
 	// Drain bounds the wait for requests under way. Default 5s.
 	Drain ruledoc.Duration `toml:"drain"`
+}
+
+// Database says where rules, tiers, subjects and API keys are kept. Without a URL there are only those in files.
+type Database struct {
+	// URL is postgres://user:password@host:5432/database, as the role that may alter no table. Default: no database.
+	URL string `toml:"url"`
+	// ListenURL is where notices of changes are listened for, when URL leads to a pooler that hands out connections by
+	// transaction. Default: URL.
+	ListenURL string `toml:"listen_url"`
+	// CAFile holds the certificates that sign the server's; given, the connection must be encrypted. Default: as the URL's
+	// sslmode says.
+	CAFile string `toml:"ca_file"`
+	// MaxConns is how many connections this node opens at most. They are opened when needed and closed when idle. Default 4.
+	MaxConns int `toml:"max_conns"`
+}
+
+// Control says how a node keeps what the database holds, and who may change it.
+type Control struct {
+	// SnapshotFile keeps the last rules of the database, for a start while it is down. Default: none.
+	SnapshotFile string `toml:"snapshot_file"`
+	// Pepper is the key under which API keys and operators' tokens are hashed, at least 32 characters. All nodes must use the same, and
+	// without it none are accepted.
+	Pepper Secret `toml:"pepper"`
+	// OIDC lets operators sign in at an identity provider.
+	OIDC OIDC `toml:"oidc"`
+}
+
+// OIDC is an identity provider for operators. Without an issuer there is none.
+type OIDC struct {
+	// Issuer is the provider's URL, https, or http on this machine. Default: none.
+	Issuer string `toml:"issuer"`
+	// ClientID is our name there. Required with an issuer.
+	ClientID string `toml:"client_id"`
+	// ClientSecret is what proves it, where the provider asks for one. Default: none.
+	ClientSecret Secret `toml:"client_secret"`
+	// RedirectURL is where the provider sends operators back, such as https://sluice.example.com/v1/auth/callback. Required with
+	// an issuer.
+	RedirectURL string `toml:"redirect_url"`
+	// GrantsClaim names the claim with the operator's grants, a list of namespace:role such as "*:viewer". Default "sluice_grants".
+	GrantsClaim string `toml:"grants_claim"`
+	// Scopes are asked for besides openid. Default ["profile", "email"].
+	Scopes []string `toml:"scopes"`
 }
 
 // Secret is text that is not shown.

@@ -24,6 +24,8 @@ func Default() Config {
 		Answers:  Answers{Headers: []string{"ietf", "x-ratelimit"}},
 		Log:      Log{Level: "info", Format: "auto"},
 		Shutdown: Shutdown{Grace: ruledoc.Duration(2 * time.Second), Drain: ruledoc.Duration(5 * time.Second)},
+		Database: Database{MaxConns: 4},
+		Control:  Control{OIDC: OIDC{GrantsClaim: "sluice_grants", Scopes: []string{"profile", "email"}}},
 	}
 }
 

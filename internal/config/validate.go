@@ -25,6 +25,8 @@ func (l *loader) validate() {
 	l.checkGateway()
 	l.checkIdentity()
 	l.checkAnswers()
+	l.checkDatabase()
+	l.checkControl()
 	l.oneOf("log.level", l.cfg.Log.Level, logLevels)
 	l.oneOf("log.format", l.cfg.Log.Format, logFormats)
 	if strings.TrimSpace(l.cfg.Node) == "" {

@@ -33,12 +33,18 @@ func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }
 // Fill completes a subject: tier, overrides for rules of the namespace, block, exemption. What is set already stays; overrides
 // on record come after it. It allocates nothing, unless overrides have to be put together from several places.
 func (d *Directory) Fill(namespace string, subject *sluice.Subject) {
+	d.fill(namespace, subject, [dimensions]*record{})
+}
+
+// fill is Fill with what another source has on record about the subject's names.
+func (d *Directory) fill(namespace string, subject *sluice.Subject, more [dimensions]*record) {
 	s := d.current.Load()
-	if s.size == 0 {
+	if s.size == 0 && more == [dimensions]*record{} {
 		return
 	}
 	found := [...]*record{ // the most specific first
-		s.apiKeys.find(subject.APIKey), s.users.find(subject.User), s.tenants.find(subject.Tenant), s.address(subject.IP),
+		s.apiKeys.find(subject.APIKey), more[apiKey], s.users.find(subject.User), more[user], s.tenants.find(subject.Tenant), more[tenant],
+		s.address(subject.IP),
 	}
 	f := filling{directory: d, subject: subject, namespace: namespace}
 	if f.namespace == "" {

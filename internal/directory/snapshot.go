@@ -48,6 +48,8 @@ type record struct {
 	exempt    bool
 	block     *sluice.BlockedSubject // of several, the one that ends last
 	overrides []overrides            // by namespace; few
+	key       *apiKeyOnRecord        // of an API key; nil for others, and for those that are on record in files only
+	weight    int                    // bytes, where no other subject shares the record
 }
 
 // overrides are those of one subject for the rules of one namespace. The list is handed out as it is when all of it is valid.
@@ -176,16 +178,7 @@ func (b *builder) override(o ruledoc.Override, now time.Time) {
 	}
 	limits, _ := o.ToLimits() // checked above
 	namespace := cmp.Or(o.Namespace, sluice.DefaultNamespace)
-	r := b.of(o.Who, "override")
-	i := slices.IndexFunc(r.overrides, func(v overrides) bool { return v.namespace == namespace })
-	if i < 0 {
-		r.overrides = append(r.overrides, overrides{namespace: namespace})
-		i = len(r.overrides) - 1
-	}
-	in := &r.overrides[i]
-	in.list = append(in.list, sluice.Override{Rule: o.Rule, Limits: limits})
-	in.spans = append(in.spans, when)
-	in.timed = in.timed || when != span{}
+	b.of(o.Who, "override").override(namespace, sluice.Override{Rule: o.Rule, Limits: limits}, when)
 }
 
 func (b *builder) block(e ruledoc.Block, now time.Time) {

@@ -17,9 +17,15 @@ var ErrOverloaded = errors.New("too many requests under way")
 
 // Directory knows what is on record about subjects.
 type Directory interface {
-	// Fill completes a subject: tier, overrides for rules of the namespace, block, exemption. It must not block, and it
-	// leaves what is set already.
+	// Fill completes a subject: tier, overrides for rules of the namespace, block, exemption. It leaves what is set already. It may
+	// wait for what is kept elsewhere, but only for a part of the time that a decision has.
 	Fill(namespace string, subject *sluice.Subject)
+}
+
+// Expecter is a Directory that can be told beforehand whom it will be asked about, so that several are waited for together.
+type Expecter interface {
+	// Expect must not block.
+	Expect(subject *sluice.Subject)
 }
 
 // Observer is told of every decision that charges, on the goroutine that asked: it must not block, nor keep the pointers.
@@ -33,6 +39,7 @@ type Engine struct {
 	opts     Options
 	inFlight atomic.Int64
 	shed     atomic.Int64
+	held     atomic.Bool
 }
 
 // Options tune an Engine. The zero value works.
@@ -82,6 +89,11 @@ func (e *Engine) CheckAll(ctx context.Context, reqs []sluice.Request, decisions 
 	}
 	defer e.leave()
 	began := time.Now()
+	if expecter, ok := e.opts.Directory.(Expecter); ok {
+		for i := range reqs {
+			expecter.Expect(&reqs[i].Subject)
+		}
+	}
 	for i := range reqs {
 		e.opts.Directory.Fill(reqs[i].Namespace, &reqs[i].Subject)
 	}
@@ -130,11 +142,17 @@ func (e *Engine) Credit(ctx context.Context, req sluice.Request) error {
 // InFlight tells how many questions are being worked on.
 func (e *Engine) InFlight() int { return int(e.inFlight.Load()) }
 
+// Hold turns every question away until Release, for a node that has no rules yet: without any it would let everything pass.
+func (e *Engine) Hold() { e.held.Store(true) }
+
+// Release ends Hold.
+func (e *Engine) Release() { e.held.Store(false) }
+
 // Overloaded tells how many questions were turned away so far.
 func (e *Engine) Overloaded() int64 { return e.shed.Load() }
 
 func (e *Engine) enter() bool {
-	if n := e.inFlight.Add(1); n > int64(e.opts.MaxInFlight) {
+	if n := e.inFlight.Add(1); n > int64(e.opts.MaxInFlight) || e.held.Load() {
 		e.inFlight.Add(-1)
 		e.shed.Add(1)
 		return false

@@ -244,3 +244,11 @@ func nameOf(r *Rule) RuleName {
 	}
 	return name
 }
+
+// LeaveOut notes rules that were written and could not be read before they came here, so that Merged.Compile takes them in their last good
+// form like those that Decode itself leaves out.
+func (p *Parsed) LeaveOut(names ...RuleName) {
+	for _, name := range names {
+		p.leftOut = append(p.leftOut, nameOf(&Rule{Namespace: name.Namespace, Name: name.Name}))
+	}
+}

@@ -94,7 +94,7 @@ func (f *Feed) Load(ctx context.Context) error {
 	f.attempted = r.digest
 	switch {
 	case f.inForce != nil && r.digest == f.digest: // unchanged, or changed back
-		f.restored()
+		f.restored(r.revision)
 		return nil
 	case r.broken == 0:
 		f.take(r)
@@ -115,7 +115,7 @@ func (f *Feed) take(r reading) {
 	faults = append(faults, found...)
 	f.inForce, f.digest = set.WithRevision(max(r.revision, f.Status().Revision+1)), r.digest
 	f.publish(Rules{Set: f.inForce, Document: merged.Document})
-	f.accepted(merged, held, faults)
+	f.accepted(r.revision, merged, held, faults)
 }
 
 // retryWait is how long Run waits when the source cannot tell of changes. A shorter wait would be noise in the log,

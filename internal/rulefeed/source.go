@@ -37,6 +37,40 @@ type Text struct {
 	// Embedded tells that other things than rules stand in it, too, such as a node's configuration.
 	Embedded bool
 	Data     []byte
+
+	// Document is set for a record that was read elsewhere; there is no Data then. It must not be changed.
+	Document *ruledoc.Document
+	// Faults are those found when it was read, LeftOut the rules that they took away.
+	Faults  []ruledoc.Fault
+	LeftOut []ruledoc.RuleName
+}
+
+// decode reads the text.
+func (t *Text) decode() (*ruledoc.Parsed, []ruledoc.Fault) {
+	switch {
+	case t.Document != nil:
+		part, faults := ruledoc.FromDocument(t.Name, *t.Document)
+		part.LeaveOut(t.LeftOut...)
+		return part, append(t.Faults[:len(t.Faults):len(t.Faults)], faults...)
+	case t.Embedded:
+		return ruledoc.DecodeEmbedded(t.Name, t.Data)
+	}
+	return ruledoc.Decode(t.Name, t.Format, t.Data)
+}
+
+// content is what identifies the text. What changes in an embedding file outside of its rules leaves it as it is.
+func (t *Text) content(part *ruledoc.Parsed, faults []ruledoc.Fault) []byte {
+	if t.Document != nil {
+		if text, err := written(*t.Document, t.Faults); err == nil {
+			return text
+		}
+	}
+	if t.Embedded && part != nil {
+		if text, err := written(part.Document, faults); err == nil {
+			return text
+		}
+	}
+	return t.Data
 }
 
 // reading is a snapshot as far as it could be understood.
@@ -48,7 +82,7 @@ type reading struct {
 	digest   string // identifies the content among all others
 }
 
-// read parses every text. What changes in an embedding file outside of its rules leaves the digest as it is.
+// read parses every text.
 func (s Snapshot) read() reading {
 	r := reading{revision: s.Revision}
 	h := sha256.New()
@@ -56,34 +90,24 @@ func (s Snapshot) read() reading {
 		_ = binary.Write(h, binary.BigEndian, int64(len(b))) // a hash takes everything
 		h.Write(b)
 	}
-	for _, t := range s.Texts {
-		decode := func() (*ruledoc.Parsed, []ruledoc.Fault) { return ruledoc.Decode(t.Name, t.Format, t.Data) }
-		if t.Embedded {
-			decode = func() (*ruledoc.Parsed, []ruledoc.Fault) { return ruledoc.DecodeEmbedded(t.Name, t.Data) }
-		}
-		part, faults := decode()
+	for i := range s.Texts {
+		t := &s.Texts[i]
+		part, faults := t.decode()
 		if part == nil {
 			r.broken++
 		}
 		r.parts, r.faults = append(r.parts, part), append(r.faults, faults...)
 		piece([]byte(t.Name))
-		if content, err := embedded(part, faults); t.Embedded && part != nil && err == nil {
-			piece(content)
-		} else {
-			piece(t.Data)
-		}
+		piece(t.content(part, faults))
 	}
 	r.digest = hex.EncodeToString(h.Sum(nil)[:8])
 	return r
 }
 
-// embedded returns what an embedding file says about rules.
-func embedded(part *ruledoc.Parsed, faults []ruledoc.Fault) ([]byte, error) {
-	if part == nil {
-		return nil, nil
-	}
+// written is what a document says, and what is wrong with it.
+func written(doc ruledoc.Document, faults []ruledoc.Fault) ([]byte, error) {
 	return json.Marshal(struct {
 		Document ruledoc.Document
 		Faults   []ruledoc.Fault
-	}{part.Document, faults})
+	}{doc, faults})
 }

@@ -14,6 +14,8 @@ type Status struct {
 	// Revision, Digest and LoadedAt are those of the rules in force. Nodes with the same digest go by the same rules.
 	Revision sluice.Revision `json:"revision"`
 	Digest   string          `json:"digest"`
+	// Kept is the keeper's own number of what is in force. It is lower than Revision where that had to rise without it.
+	Kept     sluice.Revision `json:"kept"`
 	LoadedAt time.Time       `json:"loaded_at,omitzero"`
 	// Rules is how many there are, disabled ones included; the others are entries for the directory.
 	Rules      int `json:"rules"`
@@ -36,9 +38,10 @@ type Status struct {
 func (f *Feed) Status() Status { return *f.status.Load() }
 
 // accepted records and logs rules that were taken over.
-func (f *Feed) accepted(m *ruledoc.Merged, held []ruledoc.RuleName, faults []ruledoc.Fault) {
+func (f *Feed) accepted(kept sluice.Revision, m *ruledoc.Merged, held []ruledoc.RuleName, faults []ruledoc.Fault) {
 	s := f.Status()
 	s.Revision, s.Digest, s.LoadedAt, s.Stale = f.inForce.Revision(), f.digest, f.opts.Now(), false
+	s.Kept = kept
 	s.Rules, s.Tiers, s.Overrides = f.inForce.Len(), len(m.Document.Tiers), len(m.Document.Overrides)
 	s.Exemptions, s.Blocks = len(m.Document.Exemptions), len(m.Document.Blocks)
 	s.Faults, s.Held = ruledoc.Cap(faults), nil
@@ -87,9 +90,12 @@ func (f *Feed) refused(err error, faults []ruledoc.Fault) {
 }
 
 // restored records that the rules in force are what is written, after something else was.
-func (f *Feed) restored() {
+func (f *Feed) restored(kept sluice.Revision) {
+	f.good.Kept = kept
 	before, s := f.Status(), f.good
 	if !before.Stale {
+		before.Kept = kept
+		f.status.Store(&before)
 		return
 	}
 	s.LastError, s.LastErrorAt = before.LastError, before.LastErrorAt

@@ -43,6 +43,14 @@ type Options struct {
 	Sockets map[string]*os.File
 	// Stdout takes what it writes there, until it has ended. Default: nobody does.
 	Stdout io.Writer
+	// Database is the URL of its database. Default: none.
+	Database string
+	// Snapshot keeps the database's rules in Dir/rules.snapshot, for a start without it.
+	Snapshot bool
+	// Name is the node's; those of one machine would else have the same.
+	Name string
+	// Dir is that of an earlier node, whose files are taken over as they are. Default: a new one.
+	Dir string
 	// Env is added to its environment.
 	Env []string
 	// Args are added to its command line.
@@ -109,7 +117,10 @@ const startTimeout = 30 * time.Second
 func Start(tb TB, opts Options) *Node {
 	tb.Helper()
 	binary := Binary(tb)
-	n := &Node{Dir: tb.TempDir(), tb: tb, addr: map[string]string{}}
+	n := &Node{Dir: opts.Dir, tb: tb, addr: map[string]string{}}
+	if n.Dir == "" {
+		n.Dir = tb.TempDir()
+	}
 	n.write("sluice.toml", opts.Config)
 	if err := os.MkdirAll(filepath.Join(n.Dir, "rules.d"), 0o700); err != nil {
 		tb.Fatalf("%v", err)
@@ -121,10 +132,13 @@ func Start(tb TB, opts Options) *Node {
 			args = append(args, "--set", door+".listen=127.0.0.1:0")
 		}
 	}
-	n.cmd = exec.Command(binary, append(args, opts.Args...)...)
+	n.cmd = exec.Command(binary, append(append(args, n.controlled(opts)...), opts.Args...)...)
 	n.cmd.Env, n.cmd.Stdout = os.Environ(), opts.Stdout
 	if !opts.NoToken {
 		n.cmd.Env = append(n.cmd.Env, "SLUICE_ADMIN__TOKEN="+AdminToken)
+	}
+	if opts.Database != "" {
+		n.cmd.Env = append(n.cmd.Env, "SLUICE_DATABASE__URL="+opts.Database)
 	}
 	n.cmd.Env = append(append(n.cmd.Env, n.hand(opts.Sockets)...), opts.Env...)
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -137,6 +151,17 @@ func Start(tb TB, opts Options) *Node {
 	})
 	n.waitReady()
 	return n
+}
+
+// controlled are the arguments of a node with a database.
+func (n *Node) controlled(opts Options) (args []string) {
+	if opts.Snapshot {
+		args = append(args, "--set", "control.snapshot_file="+filepath.Join(n.Dir, "rules.snapshot"))
+	}
+	if opts.Name != "" {
+		args = append(args, "--set", "node="+opts.Name)
+	}
+	return args
 }
 
 // hand passes sockets on as systemd does.

@@ -1,0 +1,83 @@
+// Command directory is make bar-directory: a node with 10 million subjects and 100,000 overrides in its database, asked about them as
+// often as customers come, few of them often and most of them seldom. It measures the node's memory, what the directory costs in
+// decisions per second against a node without one, and what unknown API keys can do to the database and to those with valid ones.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/bench/internal/bar"
+	"github.com/sluicehq/sluice/internal/testnode"
+	"github.com/sluicehq/sluice/internal/testpg"
+	"github.com/sluicehq/sluice/internal/testredis"
+)
+
+// rules count every user. One subject in a hundred has an override.
+const rules = `
+[[rule]]
+name = "users"
+key = ["user"]
+limits = [{ limit = 1000000, window = "1h" }]
+`
+
+const pepper = "the pepper of bar-directory, of more than 32 characters"
+
+func main() {
+	subjects := flag.Int("subjects", 10_000_000, "subjects in the database")
+	draws := flag.Int("draws", 1_000_000, "checks before the measurement, and in it")
+	b := bar.New("bar-directory")
+	main := testredis.Program()
+	defer main.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+
+	place := testpg.Start(main, testpg.Options{Config: []string{"shared_buffers=1GB", "max_wal_size=8GB"}}).Database(main)
+	redis := testredis.Single(main, testredis.Options{})
+	began := time.Now()
+	if err := populate(ctx, place, *subjects); err != nil {
+		b.Fatal(err)
+	}
+	b.Say("%d subjects and %d overrides written in %v", *subjects, *subjects/100, time.Since(began).Round(time.Second))
+
+	// Nobody turns a request away here for being slow: what is measured is the work.
+	config := fmt.Sprintf("[redis]\nurl = \"redis://%s\"\n[limiter]\ntimeout = \"500ms\"\n[control]\npepper = %q\n", redis.Addr(), pepper)
+	// Both are told to stay a little further below what the goal allows than a node does by default.
+	env := []string{"GOMEMLIMIT=230MiB"}
+	with := testnode.Start(main, testnode.Options{Config: config, Rules: rules, Database: place.URL(), Name: "with", Env: env})
+	without := testnode.Start(main, testnode.Options{Config: config, Rules: rules, Name: "without", Env: env})
+	r := newRace(with, without, *subjects, *draws)
+	if err := r.warm(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.Say("%d checks done, the node has %d MB", *draws, memory(with))
+	if err := r.run(ctx, b); err != nil {
+		b.Fatal(err)
+	}
+	r.report(b)
+	b.AtMost("memory of the node with GOMEMLIMIT=230MiB at most, MB", float64(memory(with)), 300, 200)
+	b.Shown("memory of the node without a directory at most, MB", float64(memory(without)))
+	with.Kill()
+	without.Kill()
+	if err := flood(ctx, b, place); err != nil {
+		b.Fatal(err)
+	}
+	b.End()
+}
+
+// memory is the most that a node ever had in memory, in MB.
+func memory(n *testnode.Node) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kb / 1024
+		}
+	}
+	return 0
+}

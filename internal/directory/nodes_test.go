@@ -1,0 +1,174 @@
+package directory_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/apikey"
+	"github.com/sluicehq/sluice/internal/directory"
+	"github.com/sluicehq/sluice/internal/postgres"
+	"github.com/sluicehq/sluice/internal/registry"
+	"github.com/sluicehq/sluice/internal/ruledoc"
+	"github.com/sluicehq/sluice/internal/testpg"
+	"github.com/sluicehq/sluice/internal/testredis"
+	"github.com/sluicehq/sluice/redisstore/rueidisconn"
+)
+
+const pepper = "a pepper of at least thirty-two characters"
+
+var (
+	root = registry.Actor{Name: "root", Grants: []registry.Grant{{Namespace: "*", Role: registry.Admin}}}
+	by   = registry.Edit{Actor: "ann", Reason: "a test"}
+)
+
+// nodes starts directories on a real database and a real Redis, which hear of changes.
+func nodes(t *testing.T, count int) ([]*directory.Live, *postgres.Scoped, *testredis.Server) {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: testpg.New(t).URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	redis := testredis.Single(t, testredis.Options{})
+	opts, err := rueidisconn.ParseURL("redis://" + redis.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	option, err := opts.ClientOption()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	all := make([]*directory.Live, count)
+	for i := range all {
+		l := directory.NewLive(directory.New(nil), db, directory.LiveOptions{
+			Pepper: pepper, Entries: 1024, Redis: directory.NewRedis(option, pepper), Wait: time.Second, KeyWait: time.Second,
+		})
+		all[i] = l
+		listening := make(chan struct{})
+		running.Go(func() { _ = l.Run(ctx) })
+		running.Go(func() {
+			_ = db.Listen(ctx, func(n registry.Notice) {
+				if n == (registry.Notice{}) {
+					close(listening)
+				}
+				l.Notice(n)
+			})
+		})
+		<-listening
+	}
+	return all, db.As(root), redis
+}
+
+// soon waits until every node sees something, for the second that a change may take.
+func soon(t *testing.T, all []*directory.Live, what string, seen func(*directory.Live) bool) {
+	t.Helper()
+	late := time.After(time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for i, l := range all {
+		for !seen(l) {
+			select {
+			case <-tick.C:
+			case <-late:
+				t.Fatalf("%s: not on node %d after a second", what, i)
+			}
+		}
+	}
+}
+
+func subject(l *directory.Live, s sluice.Subject) sluice.Subject {
+	l.Fill("", &s)
+	return s
+}
+
+func TestLive_ChangesInTheDatabaseActOnAllNodesWithinASecond(t *testing.T) {
+	t.Parallel()
+	all, db, _ := nodes(t, 3)
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann := registry.Who{Dimension: "user", ID: "ann"}
+	asks := sluice.Subject{User: "ann"}
+	soon(t, all, "nothing on record", func(l *directory.Live) bool { return subject(l, asks).Tier == "" })
+	for round := range 5 {
+		tier := fmt.Sprint("tier-", round)
+		must(db.PutTier(t.Context(), registry.Tier{Name: tier}, by))
+		must(db.PutSubject(t.Context(), registry.Subject{Who: ann, Tier: tier}, by))
+		soon(t, all, tier, func(l *directory.Live) bool { return subject(l, asks).Tier == tier })
+	}
+	must(db.PutBlock(t.Context(), registry.Block{Who: ann, Reason: "abuse"}, by))
+	soon(t, all, "block", func(l *directory.Live) bool { return subject(l, asks).Blocked != nil })
+	must(nil, db.DeleteBlock(t.Context(), ann, by))
+	soon(t, all, "no block", func(l *directory.Live) bool { return subject(l, asks).Blocked == nil })
+	must(db.PutExemption(t.Context(), registry.Exemption{Who: ann, Reason: "ours"}, by))
+	soon(t, all, "exemption", func(l *directory.Live) bool { return subject(l, asks).Exempt })
+	must(db.PutOverride(t.Context(), registry.Override{
+		Namespace: "default", Who: ann, Rule: "api", Limits: []ruledoc.Limit{{Limit: 7, Window: ruledoc.Duration(time.Minute)}}, Reason: "deal",
+	}, by))
+	soon(t, all, "override", func(l *directory.Live) bool {
+		got := subject(l, asks).Overrides
+		return len(got) == 1 && got[0].Limits[0].Limit == 7
+	})
+}
+
+func TestLive_ARevokedKeyEndsOnAllNodesWithinASecond(t *testing.T) {
+	t.Parallel()
+	all, db, _ := nodes(t, 3)
+	text, id, hash := apikey.New(pepper)
+	if _, err := db.CreateKey(t.Context(), registry.Key{ID: id, Name: "k", Owner: "ann", Hashes: [][]byte{hash}}, by); err != nil {
+		t.Fatal(err)
+	}
+	valid := func(text string) func(*directory.Live) bool {
+		return func(l *directory.Live) bool {
+			s, ok := l.Verify(t.Context(), text)
+			return ok && s.User == "ann" && s.APIKey == id
+		}
+	}
+	soon(t, all, "a new key", valid(text))
+	newer, newHash := apikey.Renew(pepper, id)
+	if _, err := db.RotateKey(t.Context(), id, newHash, time.Now().Add(time.Hour), by); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, all, "the new secret", valid(newer))
+	soon(t, all, "the old secret", valid(text))
+	if _, err := db.RevokeKey(t.Context(), id, by); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, all, "revocation", func(l *directory.Live) bool { return !valid(text)(l) && !valid(newer)(l) })
+}
+
+func TestLive_AsksRedisBeforeTheDatabaseAndNotWithoutNeed(t *testing.T) {
+	t.Parallel()
+	all, db, redis := nodes(t, 2)
+	if _, err := db.PutTier(t.Context(), registry.Tier{Name: "pro"}, by); err != nil {
+		t.Fatal(err)
+	}
+	who := registry.Who{Dimension: "user", ID: "ann"}
+	if _, err := db.PutSubject(t.Context(), registry.Subject{Who: who, Tier: "pro"}, by); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, all, "tier", func(l *directory.Live) bool { return subject(l, sluice.Subject{User: "ann"}).Tier == "pro" })
+	if keys, err := redis.Do("KEYS", "*ann*"); err != nil || len(keys.([]any)) != 0 {
+		t.Errorf("Redis has keys with a client's name in it: %v %v", keys, err)
+	}
+	redis.Kill()
+	for i := range 20 {
+		name := fmt.Sprint("user-", i)
+		if got := subject(all[i%2], sluice.Subject{User: name, Tenant: "none"}).Tier; got != "" {
+			t.Errorf("%s is on tier %q", name, got)
+		}
+	}
+	if got := all[0].Stats(); got.Failures != 0 || got.Unanswered != 0 {
+		t.Errorf("without Redis: %+v", got)
+	}
+}

@@ -1,0 +1,1 @@
+SELECT namespace, name, version, updated_at, updated_by, body::text FROM sluice.rules WHERE namespace = $1 ORDER BY name

@@ -1,0 +1,1 @@
+SELECT version_id FROM sluice.schema_version WHERE is_applied

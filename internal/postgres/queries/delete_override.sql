@@ -1,0 +1,1 @@
+DELETE FROM sluice.overrides WHERE id = $1

@@ -1,0 +1,1 @@
+DELETE FROM sluice.rules WHERE namespace = $1 AND name = $2

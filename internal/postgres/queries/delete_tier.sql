@@ -1,0 +1,1 @@
+DELETE FROM sluice.tiers WHERE name = $1

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT FROM sluice.namespaces WHERE name = $1)

@@ -1,0 +1,1 @@
+UPDATE sluice.revision SET value = value + 1 RETURNING value

@@ -1,0 +1,1 @@
+SELECT name, revision, version, seen_at FROM sluice.nodes ORDER BY name

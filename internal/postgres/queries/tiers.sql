@@ -1,0 +1,1 @@
+SELECT name, version, updated_at, updated_by, body::text FROM sluice.tiers WHERE name > $1 ORDER BY name LIMIT $2
