@@ -58,7 +58,7 @@ type LiveOptions struct {
 	Wait time.Duration
 	// KeyWait is how long a request waits for what is on record about its API key. Default 250 ms.
 	KeyWait time.Duration
-	// Fresh is how long what was learned is used without a question. It is used for half as long again while it is asked for. Default 25 s.
+	// Fresh is how long what was learned is used without a question. It is used for half as long again while it is asked for. Default 100 s.
 	Fresh time.Duration
 	// Log is told when the database stops answering, and when it answers again. Default: nobody.
 	Log *slog.Logger
@@ -76,7 +76,7 @@ func (o LiveOptions) withDefaults() LiveOptions {
 	for _, d := range []struct {
 		value    *time.Duration
 		standard time.Duration
-	}{{&o.Wait, 10 * time.Millisecond}, {&o.KeyWait, 250 * time.Millisecond}, {&o.Fresh, 25 * time.Second}} {
+	}{{&o.Wait, 10 * time.Millisecond}, {&o.KeyWait, 250 * time.Millisecond}, {&o.Fresh, 100 * time.Second}} {
 		if *d.value <= 0 {
 			*d.value = d.standard
 		}

@@ -29,7 +29,7 @@ type Redis struct {
 
 const (
 	// sharedFor is how long Redis keeps what it was told. With LiveOptions.Fresh and half of it again, a change of which every notice was lost
-	// acts after a minute.
+	// and every gap in the revisions overlooked acts after three minutes.
 	sharedFor = 20 * time.Second
 	// stoneFor is longer than askTimeout, and shorter than distrustFor.
 	stoneFor = 2 * time.Second
