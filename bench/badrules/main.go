@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/internal/bar"
 	"github.com/sluicehq/sluice/bench/internal/fleet"
+	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/internal/testnode"
 	"github.com/sluicehq/sluice/internal/testpg"
 	"github.com/sluicehq/sluice/internal/testredis"
@@ -170,7 +170,7 @@ func (r *run) tooMany(ctx context.Context) {
 	r.b.AtLeast("alarm with 100,000 rules: sluice_rules_faults", r.metric(ctx), 1, 1)
 	largest := 0.0
 	for _, n := range r.nodes {
-		largest = max(largest, memory(n.PID()))
+		largest = max(largest, float64(load.ProcessMemory(n.PID()))/(1<<20))
 	}
 	r.b.Shown("memory of a node meanwhile, MB", largest)
 	r.sql(`DELETE FROM sluice.rules WHERE name LIKE 'many-%'`)
@@ -212,15 +212,4 @@ func (r *run) waitFor(ctx context.Context, what string, so func() bool) {
 			r.b.Fatal(fmt.Errorf("%s: not within %s", what, patience))
 		}
 	}
-}
-
-// memory is what a process holds, in MB.
-func memory(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-	return kb / 1024
 }

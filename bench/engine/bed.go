@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/bench/internal/bar"
+	"github.com/sluicehq/sluice/bench/internal/bare"
 	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/internal/testredis"
 	"github.com/sluicehq/sluice/redisstore"
@@ -40,8 +41,8 @@ type contest struct {
 }
 
 var contests = []contest{
-	{"token bucket", sluice.Bucket(100_000, time.Minute, 100_000), bareBucket, []string{"600", "60000000", "120001"}},
-	{"sliding window", sluice.PerMinute(100_000), bareWindow, []string{"100000", "60000", "1"}},
+	{"token bucket", sluice.Bucket(100_000, time.Minute, 100_000), bare.Bucket, []string{"600", "60000000", "120001"}},
+	{"sliding window", sluice.PerMinute(100_000), bare.Window, []string{"100000", "60000", "1"}},
 }
 
 var callerCounts = []int{64, 512}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/bench/internal/bare"
 	"github.com/sluicehq/sluice/internal/testredis"
 	"github.com/sluicehq/sluice/redisstore"
 	"github.com/sluicehq/sluice/redisstore/rueidisconn"
@@ -22,7 +23,7 @@ import (
 type bed struct {
 	redis         *testredis.Server
 	client        rueidis.Client
-	script        string // the SHA-1 of bareBucket
+	script        string // the SHA-1 of bare.Bucket
 	limiter       *sluice.Limiter
 	bare, gateway target
 	worker        *worker // of the gateway
@@ -36,7 +37,7 @@ func newBed(p *testredis.Main) (*bed, error) {
 		return nil, err
 	}
 	p.Cleanup(t.client.Close)
-	reply, err := t.redis.Do("SCRIPT", "LOAD", bareBucket)
+	reply, err := t.redis.Do("SCRIPT", "LOAD", bare.Bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -77,25 +78,6 @@ func newLimiter(p *testredis.Main, redis string) (*sluice.Limiter, error) {
 	// The connections saturate both cores, so a decision waits longer than its usual deadline.
 	return sluice.New(redisstore.New(conn, redisstore.Options{}), rules, sluice.Options{Timeout: 5 * time.Second}), nil
 }
-
-// bareBucket is the cheapest script that keeps a token bucket, as in bar-engine.
-const bareBucket = `
-local call,k,a=redis.call,KEYS[1],ARGV
-local t=call('TIME')
-local now=t[1]*1000000+t[2]
-local cost,cap=a[1]+0,a[2]+0
-local tat=call('GET',k)
-if tat then
- tat=tat+0
- if tat>now then
-  local room=now+cap-tat-cost
-  if room<0 then return room end
-  if tat%cap+cost<cap then call('INCRBY',k,a[1]) else call('SET',k,tat+cost,'PX',a[3]) end
-  return room
- end
-end
-call('SET',k,now+cost,'PX',a[3])
-return cap-cost`
 
 // roundTrip is the least that a decision by Redis takes: one call of the bare script.
 func (t *bed) roundTrip(ctx context.Context, _ int, n int64) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+
+	"github.com/sluicehq/sluice/bench/internal/load"
 )
 
 // form is one way to ask one server.
@@ -104,11 +104,11 @@ func (f *form) load(ctx context.Context, callers int) (measured, error) {
 	}
 	time.Sleep(warm)
 	began, before := time.Now(), asked.Load()
-	cpu, redis, own := processCPU(f.pid), processCPU(f.redis), processCPU(os.Getpid())
+	cpu, redis, own := load.ProcessCPU(f.pid), load.ProcessCPU(f.redis), load.ProcessCPU(os.Getpid())
 	time.Sleep(span)
 	m := measured{
 		decisions: (asked.Load() - before) * int64(f.each), elapsed: time.Since(began),
-		cpu: processCPU(f.pid) - cpu, redis: processCPU(f.redis) - redis, own: processCPU(os.Getpid()) - own,
+		cpu: load.ProcessCPU(f.pid) - cpu, redis: load.ProcessCPU(f.redis) - redis, own: load.ProcessCPU(os.Getpid()) - own,
 	}
 	stop.Store(true)
 	wait.Wait()
@@ -158,21 +158,4 @@ func (f *form) streaming(s *shared, caller, callers int, asked *atomic.Int64, st
 		}
 	}
 	return nil
-}
-
-// processCPU is what a process has used so far, in the kernel's ticks of 10 ms.
-func processCPU(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	const utime, stime = 11, 12 // after the name
-	if len(fields) <= stime {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[utime], 10, 64)
-	system, _ := strconv.ParseInt(fields[stime], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
 }

@@ -6,11 +6,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/internal/bar"
+	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/internal/gateway/smuggle"
 	"github.com/sluicehq/sluice/internal/testnode"
 	"github.com/sluicehq/sluice/internal/testredis"
@@ -58,7 +58,7 @@ upstream = "u"
 	if err := good.run(ctx, time.Second); err != nil { // connections, caches
 		b.Fatal(err)
 	}
-	before := memory(node.PID())
+	before := load.ProcessMemory(node.PID())
 	var ratios []float64
 	attacks, err := newAttacks(node)
 	if err != nil {
@@ -76,7 +76,7 @@ upstream = "u"
 			b.Fatal(fmt.Errorf("under attack: %w", err))
 		}
 		ratios = append(ratios, float64(attacked)/float64(calm))
-		b.Say("p99 %s calm, %s under attack; memory %d MB; %d attacks so far", calm, attacked, memory(node.PID())>>20, attacks.sent.Load())
+		b.Say("p99 %s calm, %s under attack; memory %d MB; %d attacks so far", calm, attacked, load.ProcessMemory(node.PID())>>20, attacks.sent.Load())
 	}
 	smuggled := judge(ctx, b, node, upstream, good.targets())
 	faults := attacks.unexpected()
@@ -91,7 +91,7 @@ upstream = "u"
 	b.AtLeast("slow connections open at once", float64(attacks.slowest.Load()), slow*0.95, slow)
 	b.Exactly("attacks answered as if they were fine", int64(len(faults)), 0)
 	b.Exactly("smuggling cases judged bad", smuggled, 0)
-	b.AtMost("growth of memory, MB", float64(memory(node.PID())-before)/(1<<20), maxGrowth, 100)
+	b.AtMost("growth of memory, MB", float64(load.ProcessMemory(node.PID())-before)/(1<<20), maxGrowth, 100)
 	b.Exactly("panics in the log", int64(strings.Count(node.Log(), "panic")), 0)
 	b.Exactly("node alive and ready (1: yes)", alive(ctx, node), 1)
 	b.End()
@@ -136,16 +136,4 @@ func alive(ctx context.Context, node *testnode.Node) int64 {
 		return 1
 	}
 	return 0
-}
-
-// memory is what a process has resident, in bytes.
-func memory(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	var kb int64
-	_, _ = fmt.Sscan(rest, &kb)
-	return kb << 10
 }

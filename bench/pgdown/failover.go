@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/internal/bar"
@@ -24,17 +21,9 @@ func failover(ctx context.Context, b *bar.Bar, main testnode.TB) {
 	b.Say("primary killed, synchronous standby promoted")
 	primary := testpg.Start(main, testpg.Options{})
 	db := primary.Database(main)
-	standby, err := newStandby(ctx, main, primary)
-	if err != nil {
-		b.Fatal(err)
-	}
-	both, err := url.Parse(db.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	both.Host = primary.Addr() + "," + standby.addr()
-	both.RawQuery = "sslmode=disable&target_session_attrs=read-write&connect_timeout=2"
-	nodes := fleet.Start(main, fleet.Options{Nodes: 2, URL: both.String(), Redis: fleet.Redis(main).Addr()})
+	standby := primary.Standby(main)
+	both := testpg.EitherURL(testpg.App, db.Name, primary, standby) + "&connect_timeout=2"
+	nodes := fleet.Start(main, fleet.Options{Nodes: 2, URL: both, Redis: fleet.Redis(main).Addr()})
 	edit := fleet.NewEditor(nodes[0])
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -55,9 +44,7 @@ func failover(ctx context.Context, b *bar.Bar, main testnode.TB) {
 				break
 			}
 			if n >= kill && promoted.IsZero() && !primary.Running() {
-				if err := standby.promote(ctx); err != nil {
-					b.Fatal(err)
-				}
+				standby.Promote()
 				promoted = time.Now()
 				began = promoted
 			}
@@ -74,7 +61,7 @@ func failover(ctx context.Context, b *bar.Bar, main testnode.TB) {
 			acts = at.Sub(promoted)
 		}
 	}
-	lost, err := missing(ctx, standby.url(db), answered)
+	lost, err := missing(ctx, (&testpg.Database{Server: standby, Name: db.Name}).URL(), answered)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,17 +104,4 @@ func missing(ctx context.Context, at string, answered []int64) (int64, error) {
 		}
 	}
 	return lost, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(port)
 }

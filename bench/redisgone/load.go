@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/internal/testnode"
 )
 
@@ -29,8 +30,6 @@ type answer struct {
 type generator struct {
 	nodes  []*testnode.Node
 	client *http.Client
-	tasks  chan int64
-	wait   sync.WaitGroup
 
 	mu  sync.Mutex
 	got []answer
@@ -41,33 +40,18 @@ const askers = 128
 
 func newGenerator(nodes []*testnode.Node) *generator {
 	return &generator{
-		nodes: nodes, tasks: make(chan int64, askers),
+		nodes:  nodes,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: askers}, Timeout: 10 * time.Second},
 	}
 }
 
 func (g *generator) run(ctx context.Context) {
-	for range askers {
-		g.wait.Go(func() {
-			var own []answer
-			for n := range g.tasks {
-				own = append(own, g.ask(n))
-			}
-			g.mu.Lock()
-			g.got = append(g.got, own...)
-			g.mu.Unlock()
-		})
-	}
-	began := time.Now()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for n := int64(0); ctx.Err() == nil; <-tick.C {
-		for due := int64(time.Since(began).Seconds() * rate); n < due; n++ {
-			g.tasks <- n
-		}
-	}
-	close(g.tasks)
-	g.wait.Wait()
+	load.Steady(ctx, rate, askers, func(n int64) {
+		a := g.ask(n)
+		g.mu.Lock()
+		g.got = append(g.got, a)
+		g.mu.Unlock()
+	})
 }
 
 func (g *generator) answers() []answer { return g.got }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/bench/internal/bar"
+	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/internal/testnode"
 	"github.com/sluicehq/sluice/internal/testredis"
 )
@@ -67,10 +68,10 @@ upstream = "hello"
 	front := httptest.NewServer(lb)
 	defer front.Close()
 
-	load := newLoad(front.URL)
+	traffic := newTraffic(front.URL)
 	loadCtx, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { load.run(loadCtx) })
+	wait.Go(func() { load.Steady(loadCtx, rate, askers, traffic.send) })
 
 	slowest, failedExits := time.Duration(0), int64(0)
 	for round := range rounds {
@@ -85,25 +86,25 @@ upstream = "hello"
 			running[i] = start()
 			lb.add(ctx, running[i])
 		}
-		b.Say("round %d of %d: %d requests, %d failed", round+1, rounds, load.sent.Load(), load.failed.Load())
+		b.Say("round %d of %d: %d requests, %d failed", round+1, rounds, traffic.sent.Load(), traffic.failed.Load())
 	}
-	for load.sent.Load() < wanted && ctx.Err() == nil {
+	for traffic.sent.Load() < wanted && ctx.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
 	}
 	stop()
 	wait.Wait()
-	for _, text := range load.faults() {
+	for _, text := range traffic.faults() {
 		b.Say("failed: %s", text)
 	}
-	b.AtLeast("requests", float64(load.sent.Load()), wanted, wanted)
-	b.Exactly("failed", load.failed.Load(), 0)
+	b.AtLeast("requests", float64(traffic.sent.Load()), wanted, wanted)
+	b.Exactly("failed", traffic.failed.Load(), 0)
 	b.Exactly("restarts", int64(rounds*nodes)-failedExits, rounds*nodes)
 	b.AtMost("longest exit, s", slowest.Seconds(), longest.Seconds(), longest.Seconds())
 	b.End()
 }
 
-// load sends requests at a steady rate: half ask the check API, half go through the gateway.
-type load struct {
+// traffic is requests through the balancer: half ask the check API, half go through the gateway.
+type traffic struct {
 	url          string
 	client       *http.Client
 	sent, failed atomic.Int64
@@ -114,33 +115,11 @@ type load struct {
 
 const askers = 96
 
-func newLoad(url string) *load {
-	return &load{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: askers}, Timeout: 15 * time.Second}}
+func newTraffic(url string) *traffic {
+	return &traffic{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: askers}, Timeout: 15 * time.Second}}
 }
 
-func (l *load) run(ctx context.Context) {
-	tasks := make(chan int64, askers)
-	var wait sync.WaitGroup
-	for range askers {
-		wait.Go(func() {
-			for n := range tasks {
-				l.send(n)
-			}
-		})
-	}
-	began := time.Now()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for n := int64(0); ctx.Err() == nil; <-tick.C {
-		for due := int64(time.Since(began).Seconds() * rate); n < due; n++ {
-			tasks <- n
-		}
-	}
-	close(tasks)
-	wait.Wait()
-}
-
-func (l *load) send(n int64) {
+func (l *traffic) send(n int64) {
 	var resp *http.Response
 	var err error
 	if n%2 == 0 {
@@ -164,7 +143,7 @@ func (l *load) send(n int64) {
 	}
 }
 
-func (l *load) faults() []string {
+func (l *traffic) faults() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.texts

@@ -1,6 +1,7 @@
 package adminhttp
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -117,9 +118,14 @@ func (h *handler) rotateKey(w http.ResponseWriter, r *http.Request) {
 
 // revokeKey ends a key for good, on every node within a second.
 func (h *handler) revokeKey(w http.ResponseWriter, r *http.Request) {
+	revoke(h, w, r, h.scoped(r).RevokeKey)
+}
+
+// revoke ends what the path names, by the method that does.
+func revoke[T any](h *handler, w http.ResponseWriter, r *http.Request, end func(context.Context, string, registry.Edit) (registry.Entry[T], error)) {
 	edit, condition := h.edit(w, r), conditionOf(r, false)
 	edit.IfVersion = max(condition.version, 0)
-	entry, err := h.scoped(r).RevokeKey(r.Context(), r.PathValue("id"), edit)
+	entry, err := end(r.Context(), r.PathValue("id"), edit)
 	if err != nil {
 		condition.write(w, err)
 		return

@@ -77,17 +77,5 @@ func checkGrants(grants []registry.Grant) (faults []fault) {
 
 // revokeToken ends a token for good, on every node within a second.
 func (h *handler) revokeToken(w http.ResponseWriter, r *http.Request) {
-	edit, condition := h.edit(w, r), conditionOf(r, false)
-	edit.IfVersion = max(condition.version, 0)
-	entry, err := h.scoped(r).RevokeToken(r.Context(), r.PathValue("id"), edit)
-	if err != nil {
-		condition.write(w, err)
-		return
-	}
-	if edit.DryRun {
-		writeTrial(w, nil, &entry, nil)
-		return
-	}
-	h.wrote(r, edit)
-	writeEntry(w, http.StatusOK, entry)
+	revoke(h, w, r, h.scoped(r).RevokeToken)
 }

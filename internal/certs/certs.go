@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -46,10 +45,6 @@ func (o Options) withDefaults() Options {
 // files are those of one listener or connection; empty names are not used.
 type files struct {
 	cert, key, ca string
-}
-
-func (f files) list() []string {
-	return slices.DeleteFunc([]string{f.cert, f.key, f.ca}, func(name string) bool { return name == "" })
 }
 
 // material is what was read from the files. It is never modified.

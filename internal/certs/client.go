@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"time"
 )
 
 // ClientFiles are the files of connections that we open; empty ones are not used.
@@ -47,12 +46,3 @@ func (c *Client) Dial(ctx context.Context, dialer *net.Dialer, network, addr str
 	d := tls.Dialer{NetDialer: dialer, Config: c.Config()}
 	return d.DialContext(ctx, network, addr)
 }
-
-// Reload looks at the files now, for those who watch them.
-func (c *Client) Reload() { c.source.force() }
-
-// Files lists the names of the files, for those who watch them.
-func (c *Client) Files() []string { return c.source.files.list() }
-
-// NotAfter is when the certificate in use expires; zero without one.
-func (c *Client) NotAfter() time.Time { return c.source.notAfter() }

@@ -61,8 +61,5 @@ func (s *Server) base() *tls.Config {
 // Reload looks at the files now, for those who watch them: without handshakes nobody else does.
 func (s *Server) Reload() { s.source.force() }
 
-// Files lists the names of the files, for those who watch them.
-func (s *Server) Files() []string { return s.source.files.list() }
-
 // NotAfter is when the certificate in use expires.
 func (s *Server) NotAfter() time.Time { return s.source.notAfter() }

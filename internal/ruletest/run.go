@@ -49,9 +49,6 @@ func NewRules(parts ...*ruledoc.Parsed) (Rules, []ruledoc.Fault) {
 	return Rules{set, merged.Document}, append(faults, found...)
 }
 
-// Len tells how many rules there are.
-func (r Rules) Len() int { return r.set.Len() }
-
 // Run plays the trace from its start, on empty counters, and returns where it differs. An error tells that a request was refused as
 // invalid, or that ctx ended.
 func (t *Trace) Run(ctx context.Context, rules Rules) ([]Difference, error) {

@@ -1,11 +1,10 @@
-package main
-
-// The cheapest scripts known for one limit, written for the bare loop alone: whole microseconds, no change of limit in
+// Package bare has the cheapest scripts known for one limit, written for bare loops alone: whole microseconds, no change of limit in
 // mid-flight, no answer beyond a number. They are what a program would pay without sluice, and less than it should use:
 // the bucket admits too much after its capacity is raised, and neither tells when to come back.
+package bare
 
-// bareBucket: KEYS 1 counter; ARGV 1 cost in µs, 2 capacity in µs, 3 TTL in ms. Reply: room left in µs; refused if negative.
-const bareBucket = `
+// Bucket is a token bucket. KEYS 1 counter; ARGV 1 cost in µs, 2 capacity in µs, 3 TTL in ms. Reply: room left in µs; refused if negative.
+const Bucket = `
 local call,k,a=redis.call,KEYS[1],ARGV
 local t=call('TIME')
 local now=t[1]*1000000+t[2]
@@ -23,8 +22,8 @@ end
 call('SET',k,now+cost,'PX',a[3])
 return cap-cost`
 
-// bareWindow: KEYS 1 counter; ARGV 1 limit, 2 window in ms, 3 cost. Reply: room left, whole; -1 refused.
-const bareWindow = `
+// Window is a sliding window. KEYS 1 counter; ARGV 1 limit, 2 window in ms, 3 cost. Reply: room left, whole; -1 refused.
+const Window = `
 local call,k,a=redis.call,KEYS[1],ARGV
 local t=call('TIME')
 local at=(t[1]*1000+t[2]/1000)/a[2]
