@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,10 +21,13 @@ import (
 )
 
 const (
-	callers  = 128 // enough that the machine's work decides, and not who waits for whom
-	legs     = 20  // each side runs every leg, in turns
+	callers  = 256 // so many that the machine's work decides, and not who waits for whom
+	legs     = 40  // each side runs every leg, in turns
 	warmSize = 50  // questions in a call while warming
 )
+
+// partNames are the parts whose work is shown.
+var partNames = [...]string{"node", "Redis", "database", "caller"}
 
 // race sends the same draws to a node with a directory and to one without.
 type race struct {
@@ -28,15 +35,20 @@ type race struct {
 	crowd         *crowd
 	draws         int
 	client        *http.Client
+	// parts tells what each part of the machine has used so far, by the side that is being asked.
+	parts func(side int) [len(partNames)]time.Duration
 
-	took   [2]time.Duration
-	ratios []float64
-	wrong  atomic.Int64 // answers that did not go by what is on record
+	took [2]time.Duration
+	// lookups are what the directory did for the draws that were timed, by the names of its metrics.
+	lookups map[string]float64
+	work    [2][len(partNames)]time.Duration
+	ratios  []float64
+	wrong   atomic.Int64 // answers that did not go by what is on record
 }
 
-func newRace(with, without *testnode.Node, subjects, draws int) *race {
+func newRace(with, without *testnode.Node, parts func(side int) [len(partNames)]time.Duration, subjects, draws int) *race {
 	return &race{
-		with: with, without: without, crowd: newCrowd(subjects, 1), draws: draws,
+		with: with, without: without, parts: parts, crowd: newCrowd(subjects, 1), draws: draws,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers, DisableCompression: true}, Timeout: 30 * time.Second},
 	}
 }
@@ -64,6 +76,10 @@ func (r *race) warm(ctx context.Context) error {
 
 // run times the next draws, leg by leg, each on both nodes; who begins changes.
 func (r *race) run(ctx context.Context, b *bar.Bar) error {
+	before, err := r.counts(ctx)
+	if err != nil {
+		return err
+	}
 	for leg := range legs {
 		draws := make([]uint64, r.draws/legs)
 		for i := range draws {
@@ -71,17 +87,45 @@ func (r *race) run(ctx context.Context, b *bar.Bar) error {
 		}
 		var took [2]time.Duration
 		for _, side := range [2][2]int{{0, 1}, {1, 0}}[leg%2] {
-			began := time.Now()
+			before, began := r.parts(side), time.Now()
 			if err := r.leg(ctx, side, draws); err != nil {
 				return err
 			}
 			took[side] = time.Since(began)
 			r.took[side] += took[side]
+			for i, used := range r.parts(side) {
+				r.work[side][i] += used - before[i]
+			}
 		}
 		r.ratios = append(r.ratios, float64(took[1])/float64(took[0]))
 		b.Say("leg %d: %.0f decisions/s with, %.0f without", leg, float64(len(draws))/took[0].Seconds(), float64(len(draws))/took[1].Seconds())
 	}
-	return nil
+	r.lookups, err = r.counts(ctx)
+	for name := range r.lookups {
+		r.lookups[name] -= before[name]
+	}
+	return err
+}
+
+// counts reads what the directory did so far.
+func (r *race) counts(ctx context.Context) (map[string]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.with.Admin+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	counts := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "sluice_directory_") {
+			counts[name], _ = strconv.ParseFloat(value, 64)
+		}
+	}
+	return counts, err
 }
 
 func (r *race) leg(ctx context.Context, side int, draws []uint64) error {
@@ -105,6 +149,13 @@ func (r *race) leg(ctx context.Context, side int, draws []uint64) error {
 func (r *race) report(b *bar.Bar) {
 	b.Shown("decisions per second with a directory", float64(r.draws)/r.took[0].Seconds())
 	b.Shown("decisions per second without", float64(r.draws)/r.took[1].Seconds())
+	for _, name := range slices.Sorted(maps.Keys(r.lookups)) {
+		b.Say("%s: %.4f a decision", name, r.lookups[name]/float64(r.draws))
+	}
+	for i, name := range partNames {
+		perDecision := func(side int) float64 { return r.work[side][i].Seconds() * 1e6 / float64(r.draws) }
+		b.Say("CPU of the %s: %.1f µs a decision with a directory, %.1f without", name, perDecision(0), perDecision(1))
+	}
 	b.AtLeast("decision rate with a directory, × that without", bar.Median(r.ratios), 0.9, 0.95)
 	b.AtMost("answers not by what is on record, %", 100*float64(r.wrong.Load())/float64(r.draws), 0.1, 0)
 }

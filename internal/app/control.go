@@ -40,9 +40,10 @@ func (a *App) openControl(cfg *config.Config) error {
 	if a.database, err = openDatabase(&cfg.Database, a); err != nil {
 		return err
 	}
-	if a.live, err = newLive(cfg, a.directory, a.database, a.log); err != nil {
+	if a.live, err = newLive(cfg, a.directory, a.database, a.counters.nodes, a.log); err != nil {
 		return err
 	}
+	countLookups(a.live, a.metrics)
 	a.control = control.New(a.database, cfg.Node+"#"+rand.Text(), opts)
 	return nil
 }

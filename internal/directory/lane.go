@@ -54,6 +54,7 @@ const (
 type flight struct {
 	who  registry.Who
 	name name
+	key  string // in Redis; empty: it was not asked
 	born time.Time
 	done chan struct{}
 	// record is set before done is closed; nil: no answer could be had.

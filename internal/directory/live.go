@@ -50,6 +50,8 @@ type LiveOptions struct {
 	Pepper string
 	// Redis is asked before the database. Default: nobody is.
 	Redis *Redis
+	// Nodes is how many nodes are alive. One that is alone tells Redis nothing, and asks it nothing. Default: several.
+	Nodes func() int
 	// Entries is how many subjects are kept in memory, 32 bytes each, rounded up to a power of two. Default 524,288.
 	Entries int
 	// Bytes bounds what is kept beyond that: overrides, API keys, blocks. Default 32 MiB.
@@ -81,6 +83,9 @@ func (o LiveOptions) withDefaults() LiveOptions {
 			*d.value = d.standard
 		}
 	}
+	if o.Nodes == nil {
+		o.Nodes = func() int { return 2 }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -90,19 +95,21 @@ func (o LiveOptions) withDefaults() LiveOptions {
 	return o
 }
 
-// The paces of questions. The first after a pause is never held up. A subject on no record is common; sooner after each other, questions
-// about subjects cost the database more for being asked than for being answered. An API key on no record is a fault or an attack: it may cost
-// ten questions a second and no more.
-var (
-	subjectPace = pace{least: 5 * time.Millisecond, most: 5 * time.Millisecond}
-	keyPace     = pace{least: 2 * time.Millisecond, most: 115 * time.Millisecond}
-)
+// keyPace is that of questions about API keys. One on no record is a fault or an attack: it may cost ten questions a second and no more.
+var keyPace = pace{least: 2 * time.Millisecond, most: 115 * time.Millisecond}
+
+// subjectPace is that of questions about subjects, to be on no record being common. Sooner after each other they cost the database
+// more for being asked than for being answered; later, requests would wait for too long. The first after a pause is never held up.
+func subjectPace(wait time.Duration) pace {
+	gap := min(wait/2, 20*time.Millisecond)
+	return pace{least: gap, most: gap}
+}
 
 // NewLive returns a directory of the database, on top of one of files. Nothing is asked before Run.
 func NewLive(files *Directory, db Database, opts LiveOptions) *Live {
 	opts = opts.withDefaults()
 	l := &Live{files: files, db: db, shared: opts.Redis, opts: opts, began: opts.Now(), cache: newCache(opts.Entries, opts.Bytes), decoys: newDecoys()}
-	l.subjects = newLane(subjectPace, opts.Now, l.lookUp, l.keep)
+	l.subjects = newLane(subjectPace(opts.Wait), opts.Now, l.lookUp, l.keep)
 	l.keys = newLane(keyPace, opts.Now, l.lookUp, l.keep)
 	l.subjects.told, l.keys.told = l.share, l.share
 	return l

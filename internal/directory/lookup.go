@@ -37,11 +37,11 @@ func (l *Live) Stats() Stats {
 
 // lookUp answers flights from Redis and, where that does not know or is not to be believed, from the database.
 func (l *Live) lookUp(ctx context.Context, flights []*flight) (found int, err error) {
-	now := l.opts.Now()
+	now, alone := l.opts.Now(), l.alone()
 	var trusted []*flight
 	rest := make([]*flight, 0, len(flights))
 	for _, f := range flights {
-		if l.shared == nil || l.distrust.has(f.name, now) {
+		if alone || l.distrust.has(f.name, now) {
 			rest = append(rest, f)
 		} else {
 			trusted = append(trusted, f)
@@ -93,19 +93,22 @@ func (l *Live) askDatabase(ctx context.Context, flights []*flight) (found int, e
 	return found, nil
 }
 
+// alone tells whether there is nobody to share with.
+func (l *Live) alone() bool { return l.shared == nil || l.opts.Nodes() < 2 }
+
 // share tells the other nodes, through Redis, but for what changed just now.
 func (l *Live) share(ctx context.Context, flights []*flight) {
-	if l.shared == nil {
+	if l.alone() {
 		return
 	}
 	now := l.opts.Now()
-	whos, values := make([]registry.Who, 0, len(flights)), make([]registry.Record, 0, len(flights))
+	answered := make([]*flight, 0, len(flights))
 	for _, f := range flights {
 		if f.answer != nil && !l.distrust.has(f.name, now) {
-			whos, values = append(whos, f.who), append(values, *f.answer)
+			answered = append(answered, f)
 		}
 	}
-	l.shared.put(ctx, whos, values)
+	l.shared.put(ctx, answered)
 }
 
 // distrust remembers what changed lately: about that Redis may still know the old.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,8 +26,14 @@ var (
 	by   = registry.Edit{Actor: "ann", Reason: "a test"}
 )
 
-// nodes starts directories on a real database and a real Redis, which hear of changes.
+// nodes starts directories on a real database and a real Redis, which hear of changes and know how many they are.
 func nodes(t *testing.T, count int) ([]*directory.Live, *postgres.Scoped, *testredis.Server) {
+	t.Helper()
+	return nodesWith(t, count, func() int { return count }, time.Now)
+}
+
+// nodesWith is nodes with a clock, and with a count that may be wrong.
+func nodesWith(t *testing.T, count int, alive func() int, now func() time.Time) ([]*directory.Live, *postgres.Scoped, *testredis.Server) {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: testpg.New(t).URL()})
 	if err != nil {
@@ -49,6 +56,7 @@ func nodes(t *testing.T, count int) ([]*directory.Live, *postgres.Scoped, *testr
 	for i := range all {
 		l := directory.NewLive(directory.New(nil), db, directory.LiveOptions{
 			Pepper: pepper, Entries: 1024, Redis: directory.NewRedis(option, pepper), Wait: time.Second, KeyWait: time.Second,
+			Nodes: alive, Now: now,
 		})
 		all[i] = l
 		listening := make(chan struct{})
@@ -171,4 +179,36 @@ func TestLive_AsksRedisBeforeTheDatabaseAndNotWithoutNeed(t *testing.T) {
 	if got := all[0].Stats(); got.Failures != 0 || got.Unanswered != 0 {
 		t.Errorf("without Redis: %+v", got)
 	}
+}
+
+func TestLive_TellsRedisNothingWhileItIsAlone(t *testing.T) {
+	t.Parallel()
+	var alive, later atomic.Int64
+	alive.Store(2)
+	all, _, redis := nodesWith(t, 1, func() int { return int(alive.Load()) }, func() time.Time { return time.Now().Add(time.Duration(later.Load())) })
+	later.Store(int64(time.Minute)) // a node that has just begun to listen does not trust Redis for a while
+	asked := 0
+	ask := func() {
+		subject(all[0], sluice.Subject{User: fmt.Sprint("user-", asked)})
+		asked++
+	}
+	size := func() int64 {
+		n, err := redis.Do("DBSIZE")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.(int64)
+	}
+	soon(t, all, "told to Redis", func(*directory.Live) bool { ask(); return size() > 0 })
+	alive.Store(1)
+	ask() // what was asked before is told by now: one question follows the other
+	before := size()
+	for range 20 {
+		ask()
+	}
+	if got := size(); got > before {
+		t.Errorf("a node that is alone told Redis of %d subjects", got-before)
+	}
+	alive.Store(2)
+	soon(t, all, "told to Redis again", func(*directory.Live) bool { ask(); return size() > before })
 }

@@ -104,10 +104,9 @@ func (r *Redis) get(ctx context.Context, flights []*flight) []*registry.Record {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	commands := make(rueidis.Commands, len(flights))
-	keys := make([]string, len(flights))
 	for i, f := range flights {
-		keys[i] = r.key(f.who)
-		commands[i] = client.B().Get().Key(keys[i]).Build()
+		f.key = r.key(f.who)
+		commands[i] = client.B().Get().Key(f.key).Build()
 	}
 	found := make([]*registry.Record, len(flights))
 	for i, reply := range client.DoMulti(ctx, commands...) {
@@ -118,24 +117,28 @@ func (r *Redis) get(ctx context.Context, flights []*flight) []*registry.Record {
 			r.failed()
 			return nil
 		default:
-			found[i] = r.open(keys[i], text)
+			found[i] = r.open(flights[i].key, text)
 		}
 	}
 	return found
 }
 
-// put tells Redis, without anybody waiting longer than redisTimeout for it.
-func (r *Redis) put(ctx context.Context, whos []registry.Who, records []registry.Record) {
+// put tells Redis what flights were answered, without anybody waiting longer than redisTimeout for it.
+func (r *Redis) put(ctx context.Context, flights []*flight) {
 	client := r.use()
-	if client == nil || len(whos) == 0 {
+	if client == nil || len(flights) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
-	commands := make(rueidis.Commands, len(whos))
-	for i, who := range whos {
-		key := r.key(who)
-		commands[i] = client.B().Set().Key(key).Value(rueidis.BinaryString(r.seal(key, records[i]))).Nx().PxMilliseconds(sharedFor.Milliseconds()).Build()
+	commands := make(rueidis.Commands, len(flights))
+	for i, f := range flights {
+		key := f.key
+		if key == "" { // it was distrusted when the question began
+			key = r.key(f.who)
+		}
+		value := rueidis.BinaryString(r.seal(key, *f.answer))
+		commands[i] = client.B().Set().Key(key).Value(value).Nx().PxMilliseconds(sharedFor.Milliseconds()).Build()
 	}
 	for _, reply := range client.DoMulti(ctx, commands...) {
 		if err := reply.Error(); err != nil && !rueidis.IsRedisNil(err) {

@@ -1,9 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -59,17 +60,16 @@ func (db *DB) Records(ctx context.Context, whos []registry.Who) ([]registry.Reco
 	if len(at) == 0 {
 		return records, nil
 	}
-	found, err := query(ctx, db, lookup{}, scanRecord, recordsSQL, dimensions, ids)
+	rows, err := query(ctx, db, lookup{}, scanRecord, recordsSQL, dimensions, ids)
 	if err != nil {
 		return nil, fault("look up subjects", err)
 	}
-	for _, f := range found {
-		place := at[f.place-1]
-		for i := range f.record.Overrides {
-			f.record.Overrides[i].Who = whos[place]
-		}
-		f.record.Found = true
-		records[place] = f.record
+	for i := range rows {
+		place := at[rows[i].place-1]
+		rows[i].addTo(&records[place], whos[place])
+	}
+	for i := range records {
+		slices.SortFunc(records[i].Overrides, newerFirst)
 	}
 	return records, nil
 }
@@ -79,52 +79,63 @@ func keepable(name string) bool {
 	return name != "" && len(name) <= 4*255 && utf8.ValidString(name) && !strings.Contains(name, "\x00")
 }
 
-type foundRecord struct {
-	place  int64
-	record registry.Record
+// recordRow is a row of the answer. Whoever has several overrides has as many rows, which differ in nothing else.
+type recordRow struct {
+	place         int64
+	tier          string
+	exempt        bool
+	blocked       *string // why
+	until         *time.Time
+	override, key []byte // JSON
 }
 
-func scanRecord(row pgx.CollectableRow) (foundRecord, error) {
-	var (
-		f         foundRecord
-		r         = &f.record
-		blocked   bool
-		reason    *string
-		until     *time.Time
-		isKey     bool
-		k         keyRow
-		overrides []byte
-	)
-	err := row.Scan(append([]any{&f.place, &r.Tier, &r.Exempt, &blocked, &reason, &until, &overrides, &isKey}, k.columns()...)...)
-	if err != nil {
-		return f, err
+func scanRecord(row pgx.CollectableRow) (r recordRow, err error) {
+	err = row.Scan(&r.place, &r.tier, &r.exempt, &r.blocked, &r.until, &r.override, &r.key)
+	return r, err
+}
+
+// addTo puts a row into the record that it is of. What cannot be understood is left out, each thing alone: somebody wrote it by direct SQL.
+func (row *recordRow) addTo(r *registry.Record, who registry.Who) {
+	r.Found, r.Tier, r.Exempt = true, row.tier, row.exempt
+	if row.blocked != nil {
+		r.Blocked = &sluice.BlockedSubject{Reason: *row.blocked, Until: orZero(row.until)}
 	}
-	if blocked {
-		r.Blocked = &sluice.BlockedSubject{Reason: *reason, Until: orZero(until)}
-	}
-	if isKey {
-		key := k.key()
-		r.Key = &key
-		if r.Tier == "" {
-			r.Tier = key.Tier
+	if row.override != nil {
+		o := registry.Override{}
+		if decodeStrictly(row.override, &o) == nil {
+			o.Who = who
+			r.Overrides = append(r.Overrides, o)
 		}
 	}
-	r.Overrides = decodeOverrides(overrides)
-	return f, nil
+	if row.key != nil {
+		r.Key = decodeKey(row.key)
+		if r.Key != nil && r.Tier == "" {
+			r.Tier = r.Key.Tier
+		}
+	}
 }
 
-// decodeOverrides leaves out what cannot be understood, each alone.
-func decodeOverrides(text []byte) []registry.Override {
-	var bodies []json.RawMessage
-	if text == nil || json.Unmarshal(text, &bodies) != nil {
+// decodeKey returns nil for what cannot be understood: a key like any that is not on record.
+func decodeKey(text []byte) *registry.Key {
+	var k struct {
+		registry.Key
+		Hash    []byte `json:"hash"`
+		OldHash []byte `json:"old_hash"`
+	}
+	if decodeStrictly(text, &k) != nil {
 		return nil
 	}
-	overrides := make([]registry.Override, 0, len(bodies))
-	for _, body := range bodies {
-		var o registry.Override
-		if decodeStrictly(body, &o) == nil {
-			overrides = append(overrides, o)
-		}
+	key := k.Key
+	key.Hashes = [][]byte{k.Hash}
+	if k.OldHash != nil {
+		key.Hashes = append(key.Hashes, k.OldHash)
+	} else {
+		key.OldUntil = time.Time{}
 	}
-	return overrides
+	return &key
+}
+
+// newerFirst orders overrides by their ids, which are numbers that grow: of two for one rule the newer counts.
+func newerFirst(a, b registry.Override) int {
+	return cmp.Or(cmp.Compare(len(b.ID), len(a.ID)), cmp.Compare(b.ID, a.ID))
 }

@@ -3,8 +3,12 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sluicehq/sluice/internal/registry"
 	"github.com/sluicehq/sluice/internal/ruledoc"
@@ -68,6 +72,39 @@ func TestRecords_AnswerInTheOrderAsked(t *testing.T) {
 	if got := must(db.Records(t.Context(), nil))(t); len(got) != 0 {
 		t.Errorf("nobody asked for: %+v", got)
 	}
+}
+
+// The plan is made once, when tables may be empty, and kept while they grow to millions.
+func TestRecords_AreFoundByIndexInEveryTable(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{"new tables": "SELECT 1", "tables known to be empty": "VACUUM ANALYZE"} {
+		d := testpg.New(t)
+		d.Exec(t, testpg.Superuser, before)
+		plan := planOfRecords(t, session(t, d, testpg.App))
+		if strings.Count(plan, "Index Cond:") != 5 || strings.Contains(plan, "Join Filter") || strings.Contains(plan, "Seq Scan") {
+			t.Errorf("%s: the plan does not look one subject up in five indexes:\n%s", name, plan)
+		}
+	}
+}
+
+func planOfRecords(t *testing.T, conn *pgx.Conn) string {
+	t.Helper()
+	tx := must(conn.Begin(t.Context()))(t)
+	sql := func(name string) string { return string(must(os.ReadFile("queries/" + name))(t)) }
+	for _, c := range []struct {
+		sql  string
+		args []any
+	}{
+		{sql("scope.sql"), []any{`["*"]`, "[]", "[]"}},
+		{sql("lookup_scope.sql"), nil},
+		{"PREPARE records AS " + sql("records.sql"), []any{pgx.QueryExecModeSimpleProtocol}},
+	} {
+		if _, err := tx.Exec(t.Context(), c.sql, c.args...); err != nil {
+			t.Fatalf("%s: %v", c.sql, err)
+		}
+	}
+	rows := must(tx.Query(t.Context(), "EXPLAIN EXECUTE records (ARRAY['user'], ARRAY['u'])"))(t)
+	return strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
 }
 
 func TestRecord_LeavesOutAloneWhatDirectSQLSpoilt(t *testing.T) {

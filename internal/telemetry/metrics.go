@@ -111,6 +111,11 @@ func (m *Metrics) Watch(s Sources) {
 	)
 }
 
+// Count registers a number that another part of the node keeps and that only grows.
+func (m *Metrics) Count(name, help string, read func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read()) }))
+}
+
 // Handler answers scrapes.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})

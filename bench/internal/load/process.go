@@ -9,20 +9,37 @@ import (
 )
 
 // ProcessCPU is what a process has used so far, in the kernel's ticks of 10 ms; 0 when it is gone.
-func ProcessCPU(pid int) time.Duration {
+func ProcessCPU(pid int) time.Duration { return processTicks(pid, 2) }
+
+// processTicks sums the times of a process: its own as a user and in the kernel, then the same of its children that have ended.
+func processTicks(pid, times int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
-	const utime, stime = 11, 12 // after the name
-	if len(fields) <= stime {
+	const first = 11 // after the name
+	if len(fields) < first+times {
 		return 0
 	}
-	user, _ := strconv.ParseInt(fields[utime], 10, 64)
-	system, _ := strconv.ParseInt(fields[stime], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
+	total := int64(0)
+	for _, field := range fields[first : first+times] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		total += ticks
+	}
+	return time.Duration(total) * 10 * time.Millisecond
+}
+
+// FamilyCPU is what a process, its children and those of them that have ended have used so far.
+func FamilyCPU(pid int) time.Duration {
+	total := processTicks(pid, 4)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) {
+		id, _ := strconv.Atoi(child)
+		total += processTicks(id, 2)
+	}
+	return total
 }
 
 // ProcessMemory is what a process has resident, in bytes; 0 when it is gone.
