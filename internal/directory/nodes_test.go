@@ -63,10 +63,10 @@ func nodesWith(t *testing.T, count int, alive func() int, now func() time.Time) 
 		running.Go(func() { _ = l.Run(ctx) })
 		running.Go(func() {
 			_ = db.Listen(ctx, func(n registry.Notice) {
+				l.Notice(n)
 				if n == (registry.Notice{}) {
 					close(listening)
 				}
-				l.Notice(n)
 			})
 		})
 		<-listening
