@@ -50,6 +50,10 @@ quickstart: deps ## a 15-line program limits a handler on a real Redis, and goes
 quickstart-server: deps ## the README's server examples, as pasted
 	@scripts/quickstart-server
 
+.PHONY: quickstart-control
+quickstart-control: deps ## two nodes on a PostgreSQL: limits, plans and blocks changed live, taken back, and kept without it
+	@cd examples && $(GO) run ./control
+
 # Each bar measures one promise and fails where it falls short.
 BAR = @cd bench && $(GO) run
 .PHONY: bar-exact bar-rates bar-engine bar-libs bar-match bar-memory bar-mutants

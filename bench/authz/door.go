@@ -105,7 +105,7 @@ type answer struct {
 // streamTime is enough for a stream to begin. Those that are refused do not take it.
 const streamTime = 30 * time.Millisecond
 
-// ask sends a request with a token, each from an address of its own: wrong ones must not tire the guard.
+// ask sends a request with a token, each from an address of its own: wrong ones must not tire the guard. It also counts by account.
 func (d *door) ask(r request, token string) answer {
 	*d.calls++
 	ctx := context.Background()

@@ -65,13 +65,13 @@ func named(caller int) string {
 
 // revoked calls every route that asks who calls with a token that was revoked, and returns how many.
 func (m *matrix) revoked(b *bar.Bar, routes []string) (calls int) {
-	name := m.door.must("POST", "/v1/tokens", `{"name":"revoked","grants":[{"namespace":"*","role":"admin"}]}`, "secret")
-	id := strings.Split(name, "_")[1]
-	m.door.must("DELETE", "/v1/tokens/"+id, "", "")
 	for _, route := range routes {
 		if expectations[route] == nil || expectations[route][0][0] != '.' {
 			continue
 		}
+		// Each has one of its own: an account that was tried too often is not heard.
+		name := m.door.must("POST", "/v1/tokens", `{"name":"revoked","grants":[{"namespace":"*","role":"admin"}]}`, "secret")
+		m.door.must("DELETE", "/v1/tokens/"+strings.Split(name, "_")[1], "", "")
 		calls++
 		if a := m.door.ask(m.door.call(route, "own"), name); a.status != http.StatusUnauthorized {
 			b.Say("%s with a revoked token: %d", route, a.status)

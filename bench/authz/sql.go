@@ -18,7 +18,8 @@ var statements = map[string]string{
 	"namespaces": `INSERT INTO sluice.namespaces (name) SELECT $2::text WHERE $1::text IS NOT NULL`,
 	"rules":      `INSERT INTO sluice.rules (namespace, name, body) VALUES ($1::text, $2::text, '{}')`,
 	"overrides":  `INSERT INTO sluice.overrides (namespace, dimension, subject, rule, limits) VALUES ($1::text, 'user', $2::text, 'r', '[]')`,
-	"changes":    `INSERT INTO sluice.changes (revision, seq, actor, namespace, kind, name) SELECT coalesce(('x' || substr(md5($2::text), 1, 8))::bit(32)::bigint, 0) + 1000000, 0, 'trial', $1::text, 'rule', $2::text`,
+	"changes": `WITH next AS (UPDATE sluice.revision SET value = value + 1 RETURNING value)
+		INSERT INTO sluice.changes (revision, seq, actor, namespace, kind, name) SELECT value, 0, 'trial', $1::text, 'rule', $2::text FROM next`,
 	"tiers":      `INSERT INTO sluice.tiers (name, body) SELECT $2::text, '{}' WHERE $1::text IS NOT NULL`,
 	"subjects":   `INSERT INTO sluice.subjects (dimension, id) SELECT 'user', $2::text WHERE $1::text IS NOT NULL`,
 	"blocks":     `INSERT INTO sluice.blocks (dimension, id) SELECT 'user', $2::text WHERE $1::text IS NOT NULL`,

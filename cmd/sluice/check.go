@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/ruledoc"
 )
 
 // decision is a decision as the check API tells it.
@@ -141,7 +143,7 @@ func (r *result) limit() string {
 	if r.Limit == 0 {
 		return "-"
 	}
-	text := fmt.Sprintf("%d per %s %s", r.Limit, ms(r.WindowMS), r.Algorithm)
+	text := fmt.Sprintf("%d per %s %s", r.Limit, ruledoc.Duration(ms(r.WindowMS)), r.Algorithm)
 	if r.Burst > 0 {
 		text += fmt.Sprintf(", burst %d", r.Burst)
 	}

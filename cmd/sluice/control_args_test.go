@@ -99,7 +99,7 @@ func FuzzSubjectRows(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if err := writeSubjects(&out, strings.NewReader(text), newProgress(&bytes.Buffer{}, n)); err != nil {
+		if err := writeSubjects(&out, strings.NewReader(text), newProgress(&bytes.Buffer{}, sending, n)); err != nil {
 			t.Fatalf("%v, after the file was found good", err)
 		}
 		if got := int64(bytes.Count(out.Bytes(), []byte("\n"))); got != n {

@@ -26,7 +26,7 @@ Start with "sluice dev", which needs nothing else; "sluice serve" runs a node.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	configured := []*cobra.Command{newServe(flags), newConfig(flags), newDoctor(flags), newMigrate(flags)}
+	configured := []*cobra.Command{newServe(flags), newConfig(flags), newDoctor(flags), newMigrate(flags), newHistory(flags)}
 	for _, cmd := range configured {
 		flags.AddTo(cmd.PersistentFlags())
 	}

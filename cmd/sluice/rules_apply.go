@@ -31,6 +31,7 @@ type plan struct {
 	namespace string
 	wanted    []ruledoc.Rule
 	changes   []ruleChange
+	versions  map[string]int64 // of the rules that it was compared with
 }
 
 func newRulesApply() *cobra.Command {
@@ -42,7 +43,8 @@ func newRulesApply() *cobra.Command {
 every decision is made by the old ones or by the new ones. Rules that the files do not name stay, unless --prune is given. Rules that name
 no namespace are in that of --namespace.
 
-Nodes check the rules first, and tell how many of the requests they decided lately would be decided otherwise.`,
+Nodes check the rules first, and tell how many of the requests they decided lately would be decided otherwise. When somebody else changed,
+added or deleted one of these rules after they were compared (with --prune: any of the namespace), nothing is changed.`,
 		Example: `  sluice rules apply -f rules.d/
   sluice rules apply -f rules.d/ --prune --yes --reason "release 12"
   sluice rules apply --file search.toml --dry-run`,
@@ -106,18 +108,32 @@ func (a *rulesApply) plan(ctx context.Context, notes io.Writer) ([]plan, error) 
 	}
 	var plans []plan
 	for namespace, wanted := range sorted {
-		entries, _, err := listed[registry.Rule](ctx, &a.control, path("namespaces", namespace, "rules"), nil)
-		if err != nil && !isMissing(err) {
+		entries, versions, err := a.rulesNow(ctx, namespace)
+		if err != nil {
 			return nil, err
 		}
 		var now []ruledoc.Rule
 		for _, e := range entries {
 			now = append(now, e.Body)
 		}
-		plans = append(plans, plan{namespace, wanted, compareRules(namespace, now, wanted, a.prune)})
+		plans = append(plans, plan{namespace, wanted, compareRules(namespace, now, wanted, a.prune), versions})
 	}
 	slices.SortFunc(plans, func(x, y plan) int { return strings.Compare(x.namespace, y.namespace) })
 	return plans, nil
+}
+
+// rulesNow lists the rules of a namespace, and the versions by which a node tells that they are others by then. Where there is no such
+// namespace there are none: the node says it better when something is to be done.
+func (c *control) rulesNow(ctx context.Context, namespace string) ([]registry.Rule, map[string]int64, error) {
+	entries, _, err := listed[registry.Rule](ctx, c, path("namespaces", namespace, "rules"), nil)
+	if err != nil && !isMissing(err) {
+		return nil, nil, err
+	}
+	versions := make(map[string]int64, len(entries))
+	for _, e := range entries {
+		versions[e.Name] = e.Version
+	}
+	return entries, versions, nil
 }
 
 func changesOf(plans []plan) int {
@@ -162,19 +178,17 @@ func (a *rulesApply) apply(cmd *cobra.Command) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	wantsOnlyToKnow := a.dryRun
-	a.dryRun = true // the nodes check all before anything is done
-	for _, p := range plans {
-		if err := a.try(cmd, p); err != nil {
-			return err
-		}
-	}
-	if a.dryRun = wantsOnlyToKnow; a.dryRun {
-		return nil
+	if err := a.try(cmd.Context(), cmd.ErrOrStderr(), plans); err != nil || a.dryRun {
+		return err
 	}
 	if !a.yes {
 		if err := confirm(cmd, fmt.Sprintf("Make %s at %s?", counted(changesOf(plans), "change"), a.url)); err != nil {
 			return err
+		}
+		if len(plans) > 1 { // while we asked one may have become impossible, and the others would be done before that is found
+			if err := a.try(cmd.Context(), io.Discard, plans); err != nil {
+				return err
+			}
 		}
 	}
 	return a.send(cmd, plans)
@@ -192,12 +206,21 @@ type applied struct {
 func (a *rulesApply) post(ctx context.Context, p plan) ([]byte, applied, error) {
 	answer, _, err := a.answerFor(ctx, question{
 		method: http.MethodPost, path: path("namespaces", p.namespace) + "/rules:apply",
-		body: map[string]any{"rules": p.wanted, "prune": a.prune},
+		body: map[string]any{"rules": p.wanted, "prune": a.prune, "if_versions": p.versions},
 	})
 	if err != nil {
-		return nil, applied{}, fmt.Errorf("namespace %s: %w", p.namespace, err)
+		return nil, applied{}, fmt.Errorf("namespace %s: %w", p.namespace, overtaken(err))
 	}
 	return readApplied(answer)
+}
+
+// overtaken says what to do where somebody else was faster.
+func overtaken(err error) error {
+	var said nodeError
+	if errors.As(err, &said) && said.status == http.StatusPreconditionFailed {
+		return fmt.Errorf("%w\nnothing was changed in this namespace: run the command again to see what it would change now", err)
+	}
+	return err
 }
 
 func readApplied(answer []byte) ([]byte, applied, error) {
@@ -208,32 +231,41 @@ func readApplied(answer []byte) ([]byte, applied, error) {
 	return answer, done, nil
 }
 
-// try lets a node check a plan, and tells what it foresees.
-func (a *rulesApply) try(cmd *cobra.Command, p plan) error {
-	_, done, err := a.post(cmd.Context(), p)
-	if err == nil && done.Verdicts != nil && done.Verdicts.Tried > 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "of the last %d requests in namespace %s, %d would be decided otherwise\n",
-			done.Verdicts.Tried, p.namespace, len(done.Verdicts.Differ))
+// try lets a node check all plans before anything is done, and tells what it foresees.
+func (a *rulesApply) try(ctx context.Context, notes io.Writer, plans []plan) error {
+	trial := *a
+	trial.dryRun = true
+	for _, p := range plans {
+		_, would, err := trial.post(ctx, p)
+		if err != nil {
+			return err
+		}
+		if would.Verdicts != nil && would.Verdicts.Tried > 0 {
+			_, _ = fmt.Fprintf(notes, "of the last %d requests in namespace %s, %d would be decided otherwise\n",
+				would.Verdicts.Tried, p.namespace, len(would.Verdicts.Differ))
+		}
 	}
-	return err
+	return nil
 }
 
 func (a *rulesApply) send(cmd *cobra.Command, plans []plan) error {
 	var answers []json.RawMessage
+	var failed error
 	for _, p := range plans {
 		answer, done, err := a.post(cmd.Context(), p)
 		if err != nil {
-			return err
+			failed = err // what was done before it is told all the same
+			break
 		}
 		answers = append(answers, answer)
 		if a.output.value == "table" {
 			_, _ = fmt.Fprintln(cmd.OutOrStdout(), done.summary(p.namespace))
 		}
 	}
-	if a.output.value == "table" {
-		return nil
+	if a.output.value == "table" || len(answers) == 0 {
+		return failed
 	}
-	return a.output.printValue(cmd.OutOrStdout(), map[string]any{"applied": answers})
+	return errors.Join(failed, a.output.printValue(cmd.OutOrStdout(), map[string]any{"applied": answers}))
 }
 
 func (a *applied) summary(namespace string) string {

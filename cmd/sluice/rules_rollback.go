@@ -15,7 +15,8 @@ func newRulesRollback() *cobra.Command {
 		Use:   "rollback REVISION",
 		Short: "Make the rules of a namespace what they were at a revision",
 		Long: `rollback brings back the rules of a former revision, as "rules history" numbers them. It is a change like any other: with a revision
-of its own, and what it undoes stays in the history. It shows which rules would change, and asks.`,
+of its own, and what it undoes stays in the history. It shows which rules would change, and asks. When somebody else changes, adds or
+deletes a rule of the namespace meanwhile, nothing is changed.`,
 		Example: `  sluice rules rollback 41 --reason "searches were refused"
   sluice rules rollback 41 --namespace payments --yes`,
 		Args: cobra.ExactArgs(1),
@@ -38,12 +39,18 @@ func (c *control) rollback(cmd *cobra.Command, revision int64, yes bool) error {
 	if err != nil {
 		return err
 	}
-	q := question{method: http.MethodPost, path: path("namespaces", namespace, "rollback"), body: map[string]any{"revision": revision}}
+	_, versions, err := c.rulesNow(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	q := question{
+		method: http.MethodPost, path: path("namespaces", namespace, "rollback"), body: map[string]any{"revision": revision, "if_versions": versions},
+	}
 	wantsOnlyToKnow := c.dryRun
 	c.dryRun = true
 	trial, _, err := c.answerFor(cmd.Context(), q)
 	if err != nil {
-		return err
+		return overtaken(err)
 	}
 	_, would, err := readApplied(trial)
 	if err != nil {
@@ -66,7 +73,7 @@ func (c *control) rollback(cmd *cobra.Command, revision int64, yes bool) error {
 	}
 	answer, _, err := c.answerFor(cmd.Context(), q)
 	if err != nil {
-		return err
+		return overtaken(err)
 	}
 	_, done, err := readApplied(answer)
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *subjectImport) run(cmd *cobra.Command, name string) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	p := newProgress(cmd.ErrOrStderr(), rows)
+	p := newProgress(cmd.ErrOrStderr(), sending, rows)
 	answer, err := s.send(cmd.Context(), file, p)
 	p.end(err)
 	if err != nil {

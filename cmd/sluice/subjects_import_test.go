@@ -49,7 +49,7 @@ func TestSubjectsImport_ThatBreaksOffLeavesNothing(t *testing.T) {
 		fmt.Fprintf(&csv, "user,b_%d,pro\n", i)
 	}
 	broken := io.MultiReader(strings.NewReader(csv.String()), iotest.ErrReader(errors.New("the disk is gone")))
-	if _, err := s.send(t.Context(), broken, newProgress(io.Discard, 60_000)); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+	if _, err := s.send(t.Context(), broken, newProgress(io.Discard, sending, 60_000)); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("got %v, want why it broke off", err)
 	}
 	run(t, env, exitError, "not found", "subjects", "get", "user=b_0")

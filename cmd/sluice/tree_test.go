@@ -80,7 +80,7 @@ func TestCommands_ThatPrintDataPrintJSON(t *testing.T) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "sluice ")
 		flag := cmd.Flags().Lookup("output")
 		switch name {
-		case "check", "explain", "inspect", "reset", "refund", "status", "tail", "doctor", "config print",
+		case "check", "explain", "inspect", "reset", "refund", "status", "tail", "doctor", "config print", "history verify",
 			"rules list", "rules get", "rules apply", "rules diff", "rules delete", "rules history", "rules rollback", "rules test",
 			"tiers list", "tiers get", "tiers set", "tiers delete", "subjects get", "subjects set", "subjects delete", "subjects import",
 			"overrides list", "overrides set", "overrides delete", "keys create", "keys list", "keys rotate", "keys revoke",

@@ -172,6 +172,40 @@ func TestAuthenticate_TellsApartWhyNobodyIsKnown(t *testing.T) {
 	}
 }
 
+func TestAccount_IsTheIdInATokenAndElseTheConfiguredToken(t *testing.T) {
+	t.Parallel()
+	text, id, _ := apikey.NewToken(pepper)
+	invented, inventedID, _ := apikey.NewToken("another-pepper-of-at-least-32-chars")
+	key, _, _ := apikey.New(pepper)
+	tokens := &onRecord{err: errors.New("nobody is to be asked")}
+	withTokens := New(Options{Tokens: tokens, Parse: func(text string) (string, []byte, bool) {
+		id, hash, ok := parse(text)
+		return id, hash, ok && apikey.GenuineToken(pepper, id)
+	}})
+	alone := New(Options{Bootstrap: func() config.Secret { return "configured" }})
+	for name, c := range map[string]struct{ header, want, alone string }{
+		"a token":        {"Bearer " + text, id, BootstrapName},
+		"with spaces":    {"bearer  " + text + " ", id, BootstrapName},
+		"an invented id": {"Bearer " + invented, inventedID, BootstrapName},
+		"mistyped":       {"Bearer " + text[:len(text)-1] + "_", BootstrapName, BootstrapName},
+		"cut off":        {"Bearer slt_" + id + "_", BootstrapName, BootstrapName},
+		"an API key":     {"Bearer " + key, BootstrapName, BootstrapName},
+		"the configured": {"Bearer configured", BootstrapName, BootstrapName},
+		"nothing sent":   {"", "", ""},
+		"empty":          {"Bearer  ", "", ""},
+		"another scheme": {"Basic " + text, "", ""},
+		"without scheme": {text, "", ""},
+	} {
+		r := asking(t, "Authorization", c.header)
+		if got, got2 := withTokens.Account(r), alone.Account(r); got != c.want || got2 != c.alone {
+			t.Errorf("%s: %q, and %q without tokens on record; want %q and %q", name, got, got2, c.want, c.alone)
+		}
+	}
+	if tokens.asked != 0 {
+		t.Errorf("looked up %d times", tokens.asked)
+	}
+}
+
 func TestGrantsIn_TakesWhatItUnderstands(t *testing.T) {
 	t.Parallel()
 	got := grantsIn([]any{"*:viewer", "a:b:admin", "a:king", "admin", ":admin", 5, nil})

@@ -38,7 +38,8 @@ type Options struct {
 	Bootstrap func() config.Secret
 	// Tokens are those on record. Default: none.
 	Tokens Tokens
-	// Parse splits a token's text and hashes its secret; false where it is none. Required with Tokens.
+	// Parse splits a token's text and hashes its secret; false where it is none. The id is returned for all texts of the form, also with
+	// false, and is empty for others. Required with Tokens.
 	Parse func(text string) (id string, hash []byte, ok bool)
 	// SignIn is for people with browsers. Default: they cannot.
 	SignIn *SignIn
@@ -65,6 +66,22 @@ func New(opts Options) *Authenticator {
 
 // SignIn returns how people sign in, nil where they cannot.
 func (a *Authenticator) SignIn() *SignIn { return a.opts.SignIn }
+
+// Account names what the request's token is tried for, for those who count wrong tries: the id in a text of the tokens' form, whether
+// anybody has it or not, and BootstrapName for any other, which can only be meant for the configured one. It is empty where no token was
+// sent. Nobody is asked and nothing compared, so the answer and its time tell nothing about who exists.
+func (a *Authenticator) Account(r *http.Request) string {
+	text, isBearer := bearer(r)
+	if !isBearer || text == "" {
+		return ""
+	}
+	if a.opts.Tokens != nil && a.opts.Parse != nil {
+		if id, _, _ := a.opts.Parse(text); id != "" {
+			return strings.Clone(id) // it may be kept, and the secret must not be with it
+		}
+	}
+	return BootstrapName
+}
 
 // Authenticate returns who sent the request. A bearer token goes before a session.
 func (a *Authenticator) Authenticate(r *http.Request) (registry.Actor, error) {

@@ -14,11 +14,12 @@ import (
 	"github.com/sluicehq/sluice/memstore"
 )
 
-// guard finds out who asks, and stops listening to those who guess.
+// guard finds out who asks, and stops listening to those who guess: by their addresses, and by the account they guess at.
 type guard struct {
 	auth    *adminauth.Authenticator
 	log     *slog.Logger
 	guesses *sluice.Limiter
+	tries   *tries
 }
 
 const (
@@ -30,7 +31,8 @@ const (
 
 func newGuard(auth *adminauth.Authenticator, log *slog.Logger) *guard {
 	store := memstore.New(memstore.Options{MaxCounters: guessers})
-	return &guard{auth: auth, log: log, guesses: sluice.New(store, sluice.PerKey(sluice.PerMinute(guessesPerMinute)), sluice.Options{})}
+	guesses := sluice.New(store, sluice.PerKey(sluice.PerMinute(guessesPerMinute)), sluice.Options{})
+	return &guard{auth: auth, log: log, guesses: guesses, tries: newTries(log, triedAccounts)}
 }
 
 // throttle refuses those who guessed too often, and counts what is answered with 401.
@@ -53,7 +55,14 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		if g.tired(w, r) {
 			return
 		}
+		one := g.tryOf(r)
+		if g.tries.closed(w, r, one) {
+			return
+		}
 		actor, err := g.auth.Authenticate(r)
+		if g.tries.late(w, r, one, err) {
+			return
+		}
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, r.WithContext(adminauth.WithActor(r.Context(), actor)))
@@ -72,23 +81,37 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
+// tryOf tells what a request tries. For the configured token anybody can send wrong ones, because it has no id to know; so that this cannot
+// shut everybody out, it is counted by address alone on the node's own machine: the way in for an emergency.
+func (g *guard) tryOf(r *http.Request) try {
+	one := try{g.auth.Account(r), guesserOf(r)}
+	if ip, err := netip.ParseAddr(one.from); err == nil && ip.IsLoopback() && one.account == adminauth.BootstrapName {
+		one.account = ""
+	}
+	return one
+}
+
 // tired answers those who guessed too often.
 func (g *guard) tired(w http.ResponseWriter, r *http.Request) bool {
-	d, err := g.guesses.Peek(context.WithoutCancel(r.Context()), guesser(r))
+	d, err := g.guesses.Peek(context.WithoutCancel(r.Context()), countedBy(guesserOf(r)))
 	if err != nil || d.Allowed {
 		return false
 	}
-	w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)+1))
-	writeProblem(w, problem{Status: http.StatusTooManyRequests, Detail: "Too many requests with a wrong token came from this address."})
+	writeTooMany(w, d.RetryAfter, "Too many requests with a wrong token came from this address.")
 	return true
 }
 
-func (g *guard) count(r *http.Request) {
-	_, _ = g.guesses.Check(context.WithoutCancel(r.Context()), guesser(r)) // the answer is the same whatever it says
+func writeTooMany(w http.ResponseWriter, wait time.Duration, detail string) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	writeProblem(w, problem{Status: http.StatusTooManyRequests, Detail: detail})
 }
 
-func guesser(r *http.Request) sluice.Request {
-	return sluice.Request{Subject: sluice.Subject{User: guesserOf(r)}}
+func (g *guard) count(r *http.Request) {
+	_, _ = g.guesses.Check(context.WithoutCancel(r.Context()), countedBy(guesserOf(r))) // the answer is the same whatever it says
+}
+
+func countedBy(key string) sluice.Request {
+	return sluice.Request{Subject: sluice.Subject{User: key}}
 }
 
 // statusWriter remembers the status.
@@ -109,7 +132,7 @@ func guesserOf(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	ip := from.Addr().Unmap().WithZone("")
-	if ip.Is6() {
+	if ip.Is6() && !ip.IsLoopback() {
 		if network, err := ip.Prefix(64); err == nil {
 			return network.String()
 		}

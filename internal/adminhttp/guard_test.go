@@ -1,6 +1,7 @@
 package adminhttp
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,6 +74,7 @@ func TestGuard_WithoutAConfiguredTokenNothingBehindItAnswers(t *testing.T) {
 func TestGuard_StopsListeningToWhoGuesses(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, setup{})
+	b.ask(t, "GET", "/v1/status", "", http.StatusOK, nil) // else five would be the most for the account; see tries_test.go
 	for i := range guessesPerMinute {
 		if w := b.call(t, "GET", "/v1/status", "", "Authorization", "Bearer wrong"); w.Code != http.StatusUnauthorized {
 			t.Fatalf("guess %d: %d, want 401", i+1, w.Code)
@@ -87,6 +89,22 @@ func TestGuard_StopsListeningToWhoGuesses(t *testing.T) {
 	if w := b.call(t, "GET", "/livez", ""); w.Code != http.StatusOK {
 		t.Errorf("health: %d, want 200", w.Code)
 	}
+}
+
+func TestGuard_CountsRequestsWithoutATokenByAddressOnly(t *testing.T) {
+	t.Parallel()
+	b := newGuarded(t)
+	for i := range guessesPerMinute + 1 {
+		want := http.StatusUnauthorized
+		if i == guessesPerMinute {
+			want = http.StatusTooManyRequests
+		}
+		b.want(t, "192.0.2.1", []string{"", " "}[i%2], want)
+	}
+	for i := range 2 * guessesPerMinute {
+		b.want(t, fmt.Sprintf("198.51.100.%d", i), "", http.StatusUnauthorized)
+	}
+	b.want(t, "203.0.113.1", token, http.StatusOK)
 }
 
 func TestGuard_UseWithTheTokenIsNotThrottled(t *testing.T) {

@@ -59,7 +59,8 @@ type applied struct {
 	Verdicts *verdicts `json:"verdicts,omitempty"`
 }
 
-// applyRules makes the rules of a namespace those in the body, all in one revision. With prune, others are deleted.
+// applyRules makes the rules of a namespace those in the body, all in one revision. With prune, others are deleted. With if_versions, nothing
+// is done where somebody else was faster.
 func (h *handler) applyRules(w http.ResponseWriter, r *http.Request) {
 	ns := r.PathValue("ns")
 	body, err := readAll(w, r, maxRules)
@@ -70,6 +71,8 @@ func (h *handler) applyRules(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Rules []json.RawMessage `json:"rules"`
 		Prune bool              `json:"prune"`
+		// IfVersions is as in registry.Edit.
+		IfVersions map[string]int64 `json:"if_versions"`
 	}
 	faults := decode(body, &sent)
 	var rules []ruledoc.Rule
@@ -81,6 +84,7 @@ func (h *handler) applyRules(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	edit := h.edit(w, r)
+	edit.IfVersions = sent.IfVersions
 	a, err := h.scoped(r).ApplyRules(r.Context(), ns, rules, sent.Prune, edit)
 	if err != nil {
 		writeError(w, err)
@@ -126,14 +130,15 @@ func (h *handler) readRules(ns string, texts []json.RawMessage, prune bool) (rul
 
 // rollback makes the rules of a namespace what they were at a revision. It is a change like any other, with a revision of its own.
 func (h *handler) rollback(w http.ResponseWriter, r *http.Request) {
-	body, err := readAll(w, r, maxBody)
+	body, err := readAll(w, r, maxRules) // the versions of ten thousand rules take more than maxBody
 	if err != nil {
 		writeError(w, err)
 		return
 	}
 	var sent struct {
-		Revision *sluice.Revision `json:"revision"`
-		Reason   string           `json:"reason"`
+		Revision   *sluice.Revision `json:"revision"`
+		Reason     string           `json:"reason"`
+		IfVersions map[string]int64 `json:"if_versions"`
 	}
 	faults := decode(body, &sent)
 	if faults == nil && (sent.Revision == nil || *sent.Revision < 0) {
@@ -144,6 +149,7 @@ func (h *handler) rollback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	edit := h.edit(w, r)
+	edit.IfVersions = sent.IfVersions
 	if sent.Reason != "" {
 		edit.Reason = sent.Reason
 	}

@@ -44,7 +44,8 @@ func (a *App) adminDoor(cfg *config.Config, l net.Listener) (*server, error) {
 // adminToken is the configured token, which a reload may replace.
 func (a *App) adminToken() config.Secret { return a.config.Load().Config.Admin.Token }
 
-// tokenParser reads operators' tokens. Ids that were never handed out are no tokens, and are looked up nowhere.
+// tokenParser reads operators' tokens. Ids that were never handed out are no tokens, and are looked up nowhere; the id
+// is returned all the same, because wrong tries are counted by it.
 func tokenParser(pepper string) func(text string) (id string, hash []byte, ok bool) {
 	return func(text string) (string, []byte, bool) {
 		id, secret, ok := apikey.ParseToken(text)

@@ -123,7 +123,7 @@ func New(loaded *config.Loaded, opts Options) (*App, error) {
 	a.engine = engine.New(a.limiter, engine.Options{Directory: subjectsOf(a.live, a.directory), Observer: a.recent, MaxInFlight: cfg.HTTP.MaxInFlight})
 	a.metrics.Watch(telemetry.Sources{InFlight: a.engine.InFlight, Overloaded: a.engine.Overloaded, Nodes: a.counters.nodes})
 	a.feed = a.newFeed(loaded)
-	a.health = adminhttp.NewHealth(adminhttp.Probe{Name: "rules", Ask: a.rulesHealth}, adminhttp.Probe{Name: "store", Ask: a.storeHealth})
+	a.health = adminhttp.NewHealth(a.probes()...)
 	return a, nil
 }
 

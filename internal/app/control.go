@@ -45,6 +45,7 @@ func (a *App) openControl(cfg *config.Config) error {
 	}
 	countLookups(a.live, a.metrics)
 	a.control = control.New(a.database, cfg.Node+"#"+rand.Text(), opts)
+	a.metrics.Gauge("sluice_database_up", "0 while the database did not answer when this node last asked it.", a.databaseUp)
 	return nil
 }
 

@@ -15,7 +15,7 @@ func (a *App) newFeed(loaded *config.Loaded) *rulefeed.Feed {
 	a.rules.files.Store(rulesOf(loaded))
 	var source rulefeed.Source = &a.rules
 	if a.control != nil {
-		source = rulefeed.Joined{source, a.control}
+		source = rulefeed.NewJoined(source, a.control)
 	}
 	return rulefeed.New(source, a.publish, rulefeed.Options{Log: a.log, Observe: func(s rulefeed.Status) {
 		faults := 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice/internal/testnode"
+	"github.com/sluicehq/sluice/internal/testpg"
 )
 
 // limited is usersRule with another limit.
@@ -73,6 +74,46 @@ func TestRules_ABrokenFileKeepsTheLastGoodSetAndSaysWhyUntilItIsRepaired(t *test
 	if got := metric(t, node, "sluice_rules_faults"); got != "0" {
 		t.Errorf("repaired: sluice_rules_faults is %q, want 0", got)
 	}
+}
+
+func TestRules_ABrokenFileDoesNotHoldUpTheDatabase(t *testing.T) {
+	t.Parallel()
+	pg := testpg.New(t)
+	db := operator(t, pg.URL())
+	put(t, db, usersOf(5))
+	// The smaller limit decides: at first the file's 3, then the database's.
+	inLayer := func(n int) string { return strings.Replace(limited(n), `"users"`, `"file"`, 1) + "layer = \"file\"\n" }
+	node := testnode.Start(t, testnode.Options{Config: inMemory, Rules: inLayer(3), Database: pg.URL()})
+	wantLimit(t, node, "both", 3)
+	node.WriteRules(inLayer(9) + "\n[[rule]\nname = \"broken\"\n")
+	wantFaults := func(n int) {
+		t.Helper()
+		eventually(t, patience, fmt.Sprintf("%d faults in status and metric", n), func() error {
+			faults, counted := statusOf(t, node).Rules.Faults, metric(t, node, "sluice_rules_faults")
+			if len(faults) != n || counted != fmt.Sprint(n) || n > 0 && filepath.Base(faults[0].File) != "rules.toml" {
+				return fmt.Errorf("faults %+v, sluice_rules_faults %s", faults, counted)
+			}
+			return nil
+		})
+	}
+	wantFaults(1)
+
+	before := statusOf(t, node).Rules.Revision
+	put(t, db, usersOf(2))
+	wantLimit(t, node, "changed in the database", 2)
+	put(t, db, usersOf(8))
+	wantLimit(t, node, "the file as it was", 3)
+	wantFaults(1)
+	if after := statusOf(t, node).Rules.Revision; after <= before {
+		t.Errorf("the revision was %d and is %d, want a higher one", before, after)
+	}
+	if got := strings.Count(node.Log(), "rules not loaded"); got != 1 {
+		t.Errorf("the fault is told %d times in the log, want once:\n%s", got, node.Log())
+	}
+
+	node.WriteRules(inLayer(4))
+	wantLimit(t, node, "mended", 4)
+	wantFaults(0)
 }
 
 func TestRules_AFaultyRuleIsToldAndTheOthersAct(t *testing.T) {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/adminhttp"
 	"github.com/sluicehq/sluice/internal/config"
@@ -32,6 +33,15 @@ func (a *App) status() adminhttp.Status {
 	return s
 }
 
+// probes are what health and status ask.
+func (a *App) probes() []adminhttp.Probe {
+	list := []adminhttp.Probe{{Name: "rules", Ask: a.rulesHealth}, {Name: "store", Ask: a.storeHealth}}
+	if a.control != nil {
+		list = append(list, adminhttp.Probe{Name: "database", Ask: a.databaseHealth})
+	}
+	return list
+}
+
 // rulesHealth fails only before the first rules, which a node whose database does not answer waits for.
 func (a *App) rulesHealth() (adminhttp.State, string) {
 	s := a.feed.Status()
@@ -56,4 +66,25 @@ func (a *App) storeHealth() (adminhttp.State, string) {
 		return adminhttp.Degraded, "decisions are made without the counter store"
 	}
 	return adminhttp.Passing, ""
+}
+
+// databaseHealth never fails: decisions need no database. It tells what the node knows from asking for its own ends.
+func (a *App) databaseHealth() (adminhttp.State, string) {
+	contact := a.control.Database()
+	switch {
+	case !contact.Since.IsZero():
+		return adminhttp.Degraded, fmt.Sprintf("has not answered since %s: the last rules known are in force, and nothing can be changed",
+			contact.Since.UTC().Format(time.RFC3339))
+	case contact.At.IsZero():
+		return adminhttp.Passing, "not asked yet: another node tells of changes"
+	}
+	return adminhttp.Passing, fmt.Sprintf("answered %s ago, when it was last asked", time.Since(contact.At).Round(time.Second))
+}
+
+// databaseUp is databaseHealth as a number. A database that was not asked yet counts as up.
+func (a *App) databaseUp() float64 {
+	if a.control.Database().Since.IsZero() {
+		return 1
+	}
+	return 0
 }

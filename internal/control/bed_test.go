@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +42,43 @@ func connect(t *testing.T, url string) *postgres.DB {
 	}
 	t.Cleanup(db.Close)
 	return db
+}
+
+// aclUser may do what docs/redis.md says and no more.
+const aclUser, aclPassword = "sluice", "secret"
+
+// guard makes the user on a server, with some commands more, and checks at the end of the test that he was refused nothing.
+func guard(t *testing.T, server *testredis.Server, more ...string) {
+	t.Helper()
+	rules := append([]string{"ACL", "SETUSER", aclUser, "reset", "on", ">" + aclPassword, "~rl1:*"}, documented(t)...)
+	if _, err := server.Do(append(rules, more...)...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		log, err := server.Do("ACL", "LOG")
+		if err != nil {
+			return // the test has ended it
+		}
+		for _, entry := range log.([]any) {
+			if text := strings.ToLower(fmt.Sprint(entry)); !strings.Contains(text, "client|setinfo") {
+				t.Errorf("refused by ACL: %s", text)
+			}
+		}
+	})
+}
+
+// documented are the ACL rules of docs/redis.md.
+func documented(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "redis.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^    (-@all \+evalsha|\+mget) .*$`).FindAllString(string(text), -1)
+	if len(lines) != 2 {
+		t.Fatalf("docs/redis.md has %d lines of ACL rules, want those of the store and of the control plane", len(lines))
+	}
+	return strings.Fields(strings.Join(lines, " "))
 }
 
 func onRedis(t *testing.T, server *testredis.Server) *rueidis.ClientOption {
@@ -119,9 +161,27 @@ func (absent) Snapshot(context.Context) (registry.Snapshot, error) {
 	return registry.Snapshot{}, errAbsent
 }
 
+// mute is a bus whose first subscription hears nothing.
+type mute struct {
+	bus
+	asked bool
+	again atomic.Bool // it was subscribed to once more
+}
+
+func (m *mute) subscribe(ctx context.Context, fn func(registry.Notice)) error {
+	if m.asked {
+		return m.bus.subscribe(ctx, func(n registry.Notice) {
+			fn(n)
+			m.again.Store(true)
+		})
+	}
+	m.asked = true
+	fn(registry.Notice{})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func newDatabase(t *testing.T) *postgres.DB {
 	t.Helper()
 	return connect(t, testpg.New(t).URL())
 }
-
-func toText(v any) string { return fmt.Sprint(v) }

@@ -19,8 +19,8 @@ type bus interface {
 	campaign(ctx context.Context, id string, lease time.Duration) (bool, error)
 	// resign gives the lease back, if it is ours.
 	resign(ctx context.Context, id string) error
-	// put replaces the snapshot, if the lease is ours. Without a text only its state is renewed.
-	put(ctx context.Context, id string, s sealed) (bool, error)
+	// put replaces the snapshot, if the lease is ours. Where the same text was put before, it is not sent again unless it was lost.
+	put(ctx context.Context, id string, s sealed, again bool) (bool, error)
 	publish(ctx context.Context, n registry.Notice) error
 	// subscribe calls fn for every notice until it fails, first with a zero one: from now on. Fn must not block.
 	subscribe(ctx context.Context, fn func(registry.Notice)) error
@@ -64,12 +64,9 @@ func (a *alone) campaign(context.Context, string, time.Duration) (bool, error) {
 
 func (a *alone) resign(context.Context, string) error { return nil }
 
-func (a *alone) put(_ context.Context, _ string, s sealed) (bool, error) {
+func (a *alone) put(_ context.Context, _ string, s sealed, _ bool) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s.text == nil {
-		s.text = a.held.text
-	}
 	a.held = s
 	return true, nil
 }

@@ -54,8 +54,20 @@ const beatEvery = time.Second
 func (p *Plane) runBeats(ctx context.Context) {
 	for n := int64(1); ctx.Err() == nil; n++ {
 		text, _ := json.Marshal(pulse{Revision: p.serving(), Version: p.opts.Version, Number: n}) // always can be
-		_ = p.bus.beat(ctx, p.opts.Node, string(text))
+		p.unheard.Store(p.bus.beat(ctx, p.opts.Node, string(text)) != nil)
 		_ = sleep(ctx, beatEvery)
+	}
+}
+
+// runDirectBeats tells the database itself, as rarely as it is looked at, while no relay can: Redis does not take beats. And so it does
+// while the database is away from this node, who would else not know when it is back: what others relay comes all the same.
+func (p *Plane) runDirectBeats(ctx context.Context) {
+	for sleep(ctx, jitter(directEvery)) == nil {
+		if p.unheard.Load() || p.db.away() {
+			bound, cancel := context.WithTimeout(ctx, revisionTimeout)
+			_ = p.db.Heartbeat(bound, []registry.Node{{Name: p.opts.Node, Revision: p.serving(), Version: p.opts.Version}})
+			cancel()
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ type Options struct {
 
 // Plane is a node's part. It is a rulefeed.Source. First and Run are for one goroutine, one after the other; the rest is for any.
 type Plane struct {
-	db   Database
+	db   *noted
 	bus  bus
 	opts Options
 	id   string // of this process, for the lease
@@ -65,6 +65,8 @@ type Plane struct {
 	hint    chan struct{} // something may be new
 	changed chan struct{} // held has other rules
 	gap     gap
+	hangUp  atomic.Pointer[context.CancelFunc] // ends the subscription to notices; another follows
+	unheard atomic.Bool                        // the last beat failed
 
 	// What the goroutine of First and Run knows.
 	nextDirect time.Time
@@ -91,7 +93,8 @@ func New(db Database, id string, opts Options) *Plane {
 	if opts.OnNotice == nil {
 		opts.OnNotice = func(registry.Notice) {}
 	}
-	p := &Plane{db: db, opts: opts, id: id, file: newFile(opts.SnapshotFile), hint: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	p := &Plane{opts: opts, id: id, file: newFile(opts.SnapshotFile), hint: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	p.db = &noted{Database: db, tell: p.tellContact}
 	if opts.Taken == nil {
 		p.opts.Taken = p.Revision
 	}
@@ -109,7 +112,7 @@ func (p *Plane) Close() { p.bus.close() }
 // Run takes part until ctx ends.
 func (p *Plane) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
-	for _, part := range []func(context.Context){p.runWatch, p.runNotices, p.runRelay, p.runBeats, p.runFile} {
+	for _, part := range []func(context.Context){p.runWatch, p.runNotices, p.runRelay, p.runBeats, p.runDirectBeats, p.runFile} {
 		wait.Go(func() { part(ctx) })
 	}
 	wait.Wait()

@@ -82,6 +82,31 @@ func TestPlane_FollowsByLookingWhenNoNoticeIsHeard(t *testing.T) {
 	}
 }
 
+func TestPlane_SubscribesAgainWhereNoNoticeIsHeard(t *testing.T) {
+	t.Parallel()
+	db, redis := newDatabase(t), testredis.Single(t, testredis.Options{})
+	relay := New(db, "relay", Options{Node: "a", Redis: onRedis(t, redis)})
+	run(t, relay)
+	eventually(t, "somebody relays", func() bool { st, _ := relay.bus.state(t.Context()); return st.relayed && st.digest != "" })
+	heard := make(chan registry.Notice, 100)
+	p := New(absent{db}, "p", Options{Node: "b", Redis: onRedis(t, redis), OnNotice: func(n registry.Notice) { heard <- n }})
+	deaf := &mute{bus: p.bus}
+	p.bus = deaf
+	run(t, p)
+	eventually(t, "the first look", func() bool { return p.held.Load() != nil })
+	putRule(t, db, "r", 7)
+	eventually(t, "another subscription", deaf.again.Load)
+	putRule(t, db, "r", 8)
+	eventually(t, "a notice is heard", func() bool {
+		select {
+		case n := <-heard:
+			return n.Kind == registry.KindRule
+		default:
+			return false
+		}
+	})
+}
+
 func TestPlane_AsksTheDatabaseItselfWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	db, redis := newDatabase(t), testredis.Single(t, testredis.Options{})

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -42,7 +41,7 @@ type redisBus struct {
 }
 
 func newRedisBus(options rueidis.ClientOption) *redisBus {
-	options.Dialer.Timeout = dialTimeout
+	options.Dialer.Timeout, options.Sentinel.Dialer.Timeout = dialTimeout, dialTimeout
 	b := &redisBus{options: options, turn: make(chan rueidis.Client, 1)}
 	b.turn <- nil
 	return b
@@ -50,22 +49,38 @@ func newRedisBus(options rueidis.ClientOption) *redisBus {
 
 // connected dials on first use, so that a node starts while Redis is down. Afterwards the client connects again by itself.
 func (b *redisBus) connected(ctx context.Context) (rueidis.Client, error) {
-	select {
-	case client := <-b.turn:
-		var err error
-		if client == nil && ctx.Err() == nil {
-			if client, err = rueidis.NewClient(b.options); err != nil {
-				client = nil
+	for {
+		select {
+		case client := <-b.turn:
+			if client != nil || ctx.Err() != nil {
+				b.turn <- client
+				return client, ctx.Err()
 			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		b.turn <- client
-		if client == nil {
-			return nil, errors.Join(err, ctx.Err())
+		// The client does not go by a context, and takes its time for each of several addresses. Each has an end, for which close waits.
+		dialled := make(chan error, 1)
+		go func() { dialled <- b.dial() }()
+		select {
+		case err := <-dialled:
+			if err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		return client, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
+}
+
+// dial makes the client. It is for whoever has the turn, and gives it back.
+func (b *redisBus) dial() error {
+	client, err := rueidis.NewClient(b.options)
+	if err != nil {
+		client = nil
+	}
+	b.turn <- client
+	return err
 }
 
 func (b *redisBus) close() {
@@ -117,6 +132,12 @@ func (b *redisBus) fetch(ctx context.Context) (text []byte, err error) {
 	return text, err
 }
 
+// What scripts answer. Zero: another has the lease.
+const (
+	done     = 1
+	textLost = 2
+)
+
 // KEYS: the lease. ARGV: who asks, for how many milliseconds; 0 gives it back.
 var leaseScript = rueidis.NewLuaScript(`
 local owner = redis.call('GET', KEYS[1])
@@ -128,8 +149,9 @@ end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`)
 
-func (b *redisBus) campaign(ctx context.Context, id string, lease time.Duration) (held bool, err error) {
-	return b.script(ctx, callTimeout, leaseScript, []string{leaseKey}, id, strconv.FormatInt(lease.Milliseconds(), 10))
+func (b *redisBus) campaign(ctx context.Context, id string, lease time.Duration) (bool, error) {
+	answer, err := b.script(ctx, callTimeout, leaseScript, []string{leaseKey}, id, strconv.FormatInt(lease.Milliseconds(), 10))
+	return answer == done, err
 }
 
 func (b *redisBus) resign(ctx context.Context, id string) error {
@@ -137,40 +159,55 @@ func (b *redisBus) resign(ctx context.Context, id string) error {
 	return err
 }
 
-// KEYS: lease, revision, snapshot. ARGV: who puts, revision and digest, the snapshot or nothing, how many milliseconds both are kept. The lease
-// is looked at in the same step, so that a relay that was paused and succeeded puts nothing old over what is new.
+// KEYS: lease, revision, snapshot. ARGV: who puts, revision, digest, the snapshot or nothing, how many milliseconds both are kept. The lease
+// is looked at in the same step, so that a relay that was paused and succeeded puts nothing old over what is new. Nothing in place of the
+// snapshot says that it is there: a Redis that lost it, or has an older one, answers 2 and changes nothing.
 var putScript = rueidis.NewLuaScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[4])
-if ARGV[3] == '' then
-  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+if ARGV[4] == '' then
+  local there = redis.call('GET', KEYS[2])
+  if not there or string.match(there, '%S+$') ~= ARGV[3] then return 2 end
+  if redis.call('PEXPIRE', KEYS[3], ARGV[5]) == 0 then return 2 end
 else
-  redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
+  redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[5])
 end
+redis.call('SET', KEYS[2], ARGV[2] .. ' ' .. ARGV[3], 'PX', ARGV[5])
 return 1`)
 
-func (b *redisBus) put(ctx context.Context, id string, s sealed) (bool, error) {
-	return b.script(ctx, bulkTimeout, putScript, []string{leaseKey, revisionKey, snapshotKey},
-		id, fmt.Sprintf("%d %s", s.revision, s.digest), rueidis.BinaryString(s.text), strconv.FormatInt(keepFor.Milliseconds(), 10))
+func (b *redisBus) put(ctx context.Context, id string, s sealed, again bool) (bool, error) {
+	send := func(text []byte) (int64, error) {
+		return b.script(ctx, bulkTimeout, putScript, []string{leaseKey, revisionKey, snapshotKey},
+			id, strconv.FormatInt(int64(s.revision), 10), s.digest, rueidis.BinaryString(text), strconv.FormatInt(keepFor.Milliseconds(), 10))
+	}
+	answer, err := int64(textLost), error(nil)
+	if again {
+		answer, err = send(nil)
+	}
+	if err == nil && answer == textLost {
+		answer, err = send(s.text)
+	}
+	return answer == done, err
 }
 
-func (b *redisBus) script(ctx context.Context, timeout time.Duration, script *rueidis.Lua, keys []string, args ...string) (yes bool, err error) {
+func (b *redisBus) script(ctx context.Context, timeout time.Duration, script *rueidis.Lua, keys []string, args ...string) (answer int64, err error) {
 	err = b.with(ctx, timeout, func(ctx context.Context, c rueidis.Client) error {
-		n, err := script.Exec(ctx, c, keys, args).AsInt64()
-		yes = n == 1
+		answer, err = script.Exec(ctx, c, keys, args).AsInt64()
 		return err
 	})
-	return yes, err
+	return answer, err
 }
+
+// KEYS: the lease. ARGV: the channel, the notice. In a Cluster all nodes hear what is published on one. A plain command would go to any of
+// them, dead ones included; as a script with a key it goes where the lease is.
+var publishScript = rueidis.NewLuaScript(`return redis.call('PUBLISH', ARGV[1], ARGV[2])`)
 
 func (b *redisBus) publish(ctx context.Context, n registry.Notice) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	return b.with(ctx, callTimeout, func(ctx context.Context, c rueidis.Client) error {
-		return c.Do(ctx, c.B().Publish().Channel(noticesName).Message(string(text)).Build()).Error()
-	})
+	_, err = b.script(ctx, callTimeout, publishScript, []string{leaseKey}, noticesName, string(text))
+	return err
 }
 
 func (b *redisBus) subscribe(ctx context.Context, fn func(registry.Notice)) error {

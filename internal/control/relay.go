@@ -25,6 +25,9 @@ const (
 	rereadEvery = time.Minute
 	// queued is how many notices may wait to be sent. When there are more, one that any may have been missed is sent in their place.
 	queued = 1024
+	// sendAgain is how soon a notice that could not be sent is tried again. Sooner asks a Redis in trouble more often; later, the others have
+	// found the change by looking.
+	sendAgain = 250 * time.Millisecond
 )
 
 // runRelay makes this node the relay whenever nobody else is.
@@ -133,7 +136,8 @@ func (r *relay) tell(n registry.Notice) {
 	}
 }
 
-// send sends what is queued. What cannot be sent is made up for by one notice that says that something was lost.
+// send sends what is queued. What cannot be sent is tried again: what waits too long behind it is made up for by one notice that says that
+// something was lost.
 func (r *relay) send(ctx context.Context) error {
 	for {
 		select {
@@ -141,8 +145,7 @@ func (r *relay) send(ctx context.Context) error {
 			if r.lost.Swap(false) {
 				n = registry.Notice{Revision: n.Revision}
 			}
-			if r.bus.publish(ctx, n) != nil {
-				r.lost.Store(true)
+			for r.bus.publish(ctx, n) != nil && sleep(ctx, jitter(sendAgain)) == nil {
 			}
 		case <-ctx.Done():
 			return nil
@@ -204,10 +207,16 @@ func (r *relay) poll(ctx context.Context) error {
 	if r.gap.polled(revision, time.Now()) {
 		r.tell(registry.Notice{Revision: revision})
 	}
-	if revision == r.last.revision && time.Since(r.readAt) < rereadEvery {
+	if revision == r.last.revision && time.Since(r.readAt) < rereadEvery && r.kept(ctx) {
 		return nil
 	}
 	return r.read(ctx)
+}
+
+// kept tells whether the bus has what was put last. A replica that was promoted may not; where nobody answers, renew notices.
+func (r *relay) kept(ctx context.Context) bool {
+	st, err := r.bus.state(ctx)
+	return err != nil || st.revision == r.last.revision && st.digest == r.last.digest
 }
 
 // read hands the database's rules on.
@@ -231,10 +240,7 @@ func (r *relay) read(ctx context.Context) error {
 		return nil
 	}
 	before := r.last
-	if s.digest == before.digest && !reread {
-		s.text = nil
-	}
-	held, err := r.bus.put(ctx, r.id, s)
+	held, err := r.bus.put(ctx, r.id, s, s.digest == before.digest && !reread)
 	if err != nil {
 		r.last = sealed{}
 		return nil //nolint:nilerr // not the database's fault: renew notices when Redis is away

@@ -97,7 +97,7 @@ func (p *Plane) look(ctx context.Context) {
 	}
 	if err == nil && st.digest != "" && st.relayed {
 		if p.gap.polled(st.revision, time.Now()) {
-			p.opts.OnNotice(registry.Notice{})
+			p.missed()
 		}
 		p.heard(nil)
 		return
@@ -215,11 +215,22 @@ func (p *Plane) runFile(ctx context.Context) {
 // runNotices hears what the relay tells.
 func (p *Plane) runNotices(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := p.bus.subscribe(ctx, p.noticed)
+		hearing, stop := context.WithCancel(ctx)
+		p.hangUp.Store(&stop)
+		err := p.bus.subscribe(hearing, p.noticed)
+		stop()
 		if ctx.Err() == nil {
 			p.opts.Log.Debug("notices are not heard: looking every few seconds", "error", err)
 			_ = sleep(ctx, jitter(time.Second))
 		}
+	}
+}
+
+// missed acts on notices that were not heard. The connection may be one on which none will be: to a server that left its Cluster.
+func (p *Plane) missed() {
+	p.opts.OnNotice(registry.Notice{})
+	if stop := p.hangUp.Load(); stop != nil {
+		(*stop)()
 	}
 }
 

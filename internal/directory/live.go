@@ -58,7 +58,8 @@ type LiveOptions struct {
 	Bytes int64
 	// Wait is how long a request waits for what is on record about its subject. Default 10 ms.
 	Wait time.Duration
-	// KeyWait is how long a request waits for what is on record about its API key. Default 250 ms.
+	// KeyWait is how long a request waits for what is on record about its API key: for long, because a valid one that is
+	// taken for none is worse than a slow answer. Default 500 ms.
 	KeyWait time.Duration
 	// Fresh is how long what was learned is used without a question. It is used for half as long again while it is asked for. Default 100 s.
 	Fresh time.Duration
@@ -78,7 +79,7 @@ func (o LiveOptions) withDefaults() LiveOptions {
 	for _, d := range []struct {
 		value    *time.Duration
 		standard time.Duration
-	}{{&o.Wait, 10 * time.Millisecond}, {&o.KeyWait, 250 * time.Millisecond}, {&o.Fresh, 100 * time.Second}} {
+	}{{&o.Wait, 10 * time.Millisecond}, {&o.KeyWait, 500 * time.Millisecond}, {&o.Fresh, 100 * time.Second}} {
 		if *d.value <= 0 {
 			*d.value = d.standard
 		}

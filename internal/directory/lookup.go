@@ -120,8 +120,9 @@ type distrust struct {
 }
 
 const (
-	// distrustFor is longer than any question takes that began before a change.
-	distrustFor = 3 * time.Second
+	// distrustFor is longer than Redis keeps the answer to a question that began before a change. There should be a stone in its place, but
+	// one can be lost, with the server that it was put on. A shorter time would save some questions about what has just changed.
+	distrustFor = sharedFor + 3*time.Second
 	// maxDistrusted bounds the names; beyond, all are distrusted for a while.
 	maxDistrusted = 100_000
 )
@@ -141,7 +142,7 @@ func (d *distrust) add(n name, now time.Time) {
 		d.swept = now
 	}
 	if len(d.names) >= maxDistrusted {
-		d.until = now.Add(sharedFor)
+		d.until = now.Add(distrustFor)
 		return
 	}
 	d.names[n] = now.Add(distrustFor)
@@ -151,7 +152,7 @@ func (d *distrust) add(n name, now time.Time) {
 func (d *distrust) all(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.until = now.Add(sharedFor)
+	d.until = now.Add(distrustFor)
 }
 
 func (d *distrust) has(n name, now time.Time) bool {

@@ -35,17 +35,20 @@ func nodes(t *testing.T, count int) ([]*directory.Live, *postgres.Scoped, *testr
 // nodesWith is nodes with a clock, and with a count that may be wrong.
 func nodesWith(t *testing.T, count int, alive func() int, now func() time.Time) ([]*directory.Live, *postgres.Scoped, *testredis.Server) {
 	t.Helper()
+	redis := testredis.Single(t, testredis.Options{})
+	all, db := nodesOn(t, rueidisconn.Options{Addrs: []string{redis.Addr()}}, count, alive, now)
+	return all, db, redis
+}
+
+// nodesOn is nodesWith on a Redis of any kind.
+func nodesOn(t *testing.T, redis rueidisconn.Options, count int, alive func() int, now func() time.Time) ([]*directory.Live, *postgres.Scoped) {
+	t.Helper()
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: testpg.New(t).URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	redis := testredis.Single(t, testredis.Options{})
-	opts, err := rueidisconn.ParseURL("redis://" + redis.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	option, err := opts.ClientOption()
+	option, err := redis.ClientOption()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,7 @@ func nodesWith(t *testing.T, count int, alive func() int, now func() time.Time) 
 		})
 		<-listening
 	}
-	return all, db.As(root), redis
+	return all, db.As(root)
 }
 
 // soon waits until every node sees something, for the second that a change may take.

@@ -113,9 +113,8 @@ func (r *Redis) get(ctx context.Context, flights []*flight) []*registry.Record {
 		text, err := reply.AsBytes()
 		switch {
 		case rueidis.IsRedisNil(err):
-		case err != nil:
+		case err != nil: // in a Cluster, other shards may have answered
 			r.failed()
-			return nil
 		default:
 			found[i] = r.open(flights[i].key, text)
 		}

@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +30,7 @@ var (
 )
 
 // ApplyRules makes the rules of a namespace those given, in one revision; with prune, all others are deleted. Rules that are the same
-// already are not touched, and when all are there is no new revision. Edit.IfVersion is not looked at: what counts is the whole.
+// already are not touched, and when all are there is no new revision. Of the edit IfVersions counts, not IfVersion.
 func (s *Scoped) ApplyRules(ctx context.Context, namespace string, rules []ruledoc.Rule, prune bool, e registry.Edit) (registry.Applied, error) {
 	a := newApplied()
 	revision, err := s.write(ctx, "apply rules in namespace "+namespace, e, func(ctx context.Context, w *writer) error {
@@ -37,7 +41,7 @@ func (s *Scoped) ApplyRules(ctx context.Context, namespace string, rules []ruled
 }
 
 // RollbackRules makes the rules of a namespace what they were at a revision, as a new revision. Revisions before the first and after the
-// present are not found.
+// present are not found. It is an ApplyRules with prune.
 func (s *Scoped) RollbackRules(ctx context.Context, namespace string, to sluice.Revision, e registry.Edit) (registry.Applied, error) {
 	if e.Reason == "" {
 		e.Reason = fmt.Sprintf("rollback to revision %d", to)
@@ -103,6 +107,9 @@ func (a *applied) apply(ctx context.Context, w *writer, namespace string, rules 
 	for i := range there {
 		current[there[i].Name] = &there[i]
 	}
+	if err := meantAll(w.edit.IfVersions, current, rules, prune); err != nil {
+		return err
+	}
 	for _, r := range rules {
 		if err := a.put(w, namespace, r, current); err != nil {
 			return err
@@ -121,6 +128,51 @@ func (a *applied) apply(ctx context.Context, w *writer, namespace string, rules 
 	}
 	return a.send(ctx, w, namespace)
 }
+
+// meantAll checks that the rules concerned are those the edit was made for.
+func meantAll(made map[string]int64, current map[string]*stored, rules []ruledoc.Rule, prune bool) error {
+	if made == nil {
+		return nil
+	}
+	concerned := map[string]bool{}
+	for _, r := range rules {
+		concerned[r.Name] = true
+	}
+	if prune {
+		for name := range current {
+			concerned[name] = true
+		}
+		for name := range made {
+			concerned[name] = true
+		}
+	}
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(concerned)) {
+		version, wasThere := made[name]
+		switch now := current[name]; {
+		case now == nil && wasThere:
+			changed = append(changed, fmt.Sprintf("rule %q was deleted", name))
+		case now != nil && !wasThere:
+			changed = append(changed, fmt.Sprintf("rule %q was added by %q", name, cmp.Or(now.UpdatedBy, directSQL)))
+		case now != nil && now.Version != version:
+			changed = append(changed, fmt.Sprintf("rule %q was changed by %q", name, cmp.Or(now.UpdatedBy, directSQL)))
+		}
+	}
+	if more := len(changed) - maxNamed; more > 0 {
+		changed = append(changed[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	if changed != nil {
+		return fmt.Errorf("%w: %s", registry.ErrConflict, strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+const (
+	// maxNamed is how many rules a conflict names: as many as one would read.
+	maxNamed = 20
+	// directSQL stands for who names nobody: everyone else has to.
+	directSQL = "direct SQL"
+)
 
 // put sorts one rule.
 func (a *applied) put(w *writer, namespace string, r ruledoc.Rule, current map[string]*stored) error {

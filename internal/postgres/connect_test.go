@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/postgres"
 	"github.com/sluicehq/sluice/internal/registry"
+	"github.com/sluicehq/sluice/internal/testnode"
 	"github.com/sluicehq/sluice/internal/testpg"
 )
 
@@ -60,41 +62,70 @@ func TestMigrate_SaysWhatToDoWithoutTheApplicationsRole(t *testing.T) {
 
 func TestOpen_EncryptsAndChecksTheServersCertificate(t *testing.T) {
 	t.Parallel()
-	server := testpg.Start(t, testpg.Options{TLS: true})
-	d := server.Database(t)
-	text, err := os.ReadFile(server.CAFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	bare := func(mode string) string {
-		u, err := url.Parse(d.URL())
+	server := testpg.Start(t, testpg.Options{TLS: true, Empty: true})
+	encrypted, plain := server.Database(t), testpg.New(t)
+	// bare is the owner's URL with another host and mode, and without a certificate.
+	bare := func(d *testpg.Database, host, mode string) string {
+		u, err := url.Parse(d.OwnerURL())
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.RawQuery = "sslmode=" + mode
+		u.Host, u.RawQuery = net.JoinHostPort(host, u.Port()), "sslmode="+mode
 		return u.String()
 	}
-	for what, c := range map[string]struct {
+	const here, elsewhere = "127.0.0.1", "localhost" // the certificate is for the first
+	right, wrong := trusting(t, server.CAFile()), trusting(t, testnode.NewAuthority(t).File)
+	for _, c := range []struct {
+		what string
 		opts postgres.Options
-		ok   bool
+		says string // what is to be done; empty: it works
 	}{
-		"certificate in the URL":   {postgres.Options{URL: d.URL()}, true},
-		"certificate given":        {postgres.Options{URL: bare("prefer"), TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}, true},
-		"another authority":        {postgres.Options{URL: bare("prefer"), TLS: &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}}, false},
-		"authority of the system":  {postgres.Options{URL: bare("verify-full")}, false},
-		"plain text, which is off": {postgres.Options{URL: bare("disable")}, false},
+		{"certificate in the URL", postgres.Options{URL: encrypted.OwnerURL()}, ""},
+		{"certificate given", postgres.Options{URL: bare(encrypted, here, "verify-full"), TLS: right}, ""},
+		{"certificate given, any mode", postgres.Options{URL: bare(encrypted, here, "prefer"), TLS: right}, ""},
+		{"another authority", postgres.Options{URL: bare(encrypted, here, "verify-full"), TLS: wrong}, "set database.ca_file"},
+		{"another authority, any mode", postgres.Options{URL: bare(encrypted, here, "prefer"), TLS: wrong}, "set database.ca_file"},
+		{"authorities of the system", postgres.Options{URL: bare(encrypted, here, "verify-full")}, "set database.ca_file"},
+		{"another name", postgres.Options{URL: bare(encrypted, elsewhere, "verify-full"), TLS: right}, "connect by one that is in it"},
+		{"another name, certificate in the URL", postgres.Options{URL: bare(encrypted, elsewhere, "verify-full") + "&sslrootcert=" + server.CAFile()}, "connect by one that is in it"},
+		{"a server without TLS", postgres.Options{URL: bare(plain, here, "verify-full"), TLS: right}, "set ssl = on in postgresql.conf"},
+		{"a server without TLS, any mode", postgres.Options{URL: bare(plain, here, "disable"), TLS: right}, "set ssl = on in postgresql.conf"},
+		{"plain text, which is off", postgres.Options{URL: bare(encrypted, here, "disable")}, "no encryption"},
 	} {
 		db, err := postgres.Open(t.Context(), c.opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(db.Close)
-		if err := db.Ping(t.Context()); (err == nil) != c.ok || err != nil && !errors.Is(err, registry.ErrUnavailable) {
-			t.Errorf("%s: %v, want it to work: %v", what, err, c.ok)
+		listening, cancel := context.WithCancel(t.Context())
+		for call, err := range map[string]error{
+			"MigrateWith": postgres.MigrateWith(t.Context(), c.opts),
+			"Ping":        db.Ping(t.Context()),
+			"Listen":      db.Listen(listening, func(registry.Notice) { cancel() }),
+		} {
+			switch {
+			case c.says == "" && err != nil && !errors.Is(err, context.Canceled):
+				t.Errorf("%s: %s: %v, want it to work", c.what, call, err)
+			case c.says != "" && (!errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("%s: %s: %v, want it refused, with %q", c.what, call, err, c.says)
+			}
 		}
+		cancel()
 	}
+}
+
+// trusting trusts the certificates of a file, as database.ca_file does.
+func trusting(t *testing.T, file string) *tls.Config {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	if !cfg.RootCAs.AppendCertsFromPEM(text) {
+		t.Fatalf("%s has no certificate", file)
+	}
+	return cfg
 }
 
 func TestListen_NoticesASilentConnection(t *testing.T) {

@@ -35,7 +35,7 @@ func classify(err error) error {
 		return err // our own mistake, or a row that somebody else wrote
 	}
 	// What is left is the way to the server: refused, reset, timed out, closed.
-	return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", registry.ErrUnavailable, advised(err))
 }
 
 func isKnown(err error) bool {

@@ -24,6 +24,22 @@ func FuzzParseCursor(f *testing.F) {
 	})
 }
 
+func FuzzParsePoint(f *testing.F) {
+	f.Add(Point{}.String())
+	f.Add("120:" + strings.Repeat("aB", 32))
+	f.Add("120:ab12")
+	f.Add("-1:" + strings.Repeat("00", 32))
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePoint(text)
+		if again, parseErr := ParsePoint(p.String()); parseErr != nil || again != p {
+			t.Errorf("%q: %v comes back as %v (%v)", text, p, again, parseErr)
+		}
+		if err == nil && (p.Revision < 0 || !strings.Contains(text, ":")) {
+			t.Errorf("%q is taken for %v", text, p)
+		}
+	})
+}
+
 func FuzzParseNotice(f *testing.F) {
 	f.Add(`{"revision":3,"kind":"block","who":{"dimension":"user","id":"u"}}`)
 	f.Add("nonsense")

@@ -6,7 +6,8 @@
 // any grant.
 //
 // Every change is one transaction: the entry, its row in the history, the next revision and a notice to those who listen. Writers take the
-// revision's row first and so come one after the other: revisions have no gaps and become visible in their order.
+// revision's row first and so come one after the other: revisions have no gaps and become visible in their order. Changes are chained by hashes; see
+// VerifyHistory.
 //
 // Statements are in queries/*.sql. The text of none is put together at run time.
 package postgres

@@ -143,6 +143,10 @@ func TestScoped_WritesWhatItsRoleMay(t *testing.T) {
 	}
 }
 
+// nextChange begins a statement that adds to the history what its SELECT gives.
+const nextChange = "WITH next AS (UPDATE sluice.revision SET value = value + 1 RETURNING value) " +
+	"INSERT INTO sluice.changes (revision, seq, actor, namespace, kind, name) "
+
 // The wall itself, without our statements: plain SQL as the application's role.
 func TestRowLevelSecurity_HoldsAgainstPlainSQLOfTheApplication(t *testing.T) {
 	t.Parallel()
@@ -178,8 +182,8 @@ func TestRowLevelSecurity_HoldsAgainstPlainSQLOfTheApplication(t *testing.T) {
 			"INSERT INTO sluice.rules (namespace, name, body) VALUES ('bank', 'x', '{}')",
 			"UPDATE sluice.rules SET namespace = 'bank', name = 'moved'",
 			"INSERT INTO sluice.overrides (namespace, dimension, subject, rule, limits) VALUES ('bank', 'user', 'u', 'r', '[]')",
-			"INSERT INTO sluice.changes (revision, seq, actor, namespace, kind, name) VALUES (99, 0, 'x', 'bank', 'rule', 'x')",
-			"INSERT INTO sluice.changes (revision, seq, actor, namespace, kind, name) VALUES (99, 0, 'x', '', 'tier', 'x')",
+			nextChange + "SELECT value, 0, 'x', 'bank', 'rule', 'x' FROM next",
+			nextChange + "SELECT value, 0, 'x', '', 'tier', 'x' FROM next",
 			"INSERT INTO sluice.namespaces (name) VALUES ('mine')",
 			"INSERT INTO sluice.subjects (dimension, id) VALUES ('user', 'x')",
 		} {

@@ -125,7 +125,8 @@ func (w *writer) log(kind registry.Kind, namespace, name string, who registry.Wh
 	return nil
 }
 
-// finish writes history and notices.
+// finish writes history and notices. All changes of a revision are one statement: the database chains them by hashes, and takes none for a
+// revision that has some.
 func (w *writer) finish(ctx context.Context) error {
 	n := len(w.changes)
 	namespaces, kinds, names := make([]string, n), make([]string, n), make([]string, n)

@@ -54,6 +54,10 @@ type Edit struct {
 	RequestID string
 	// IfVersion is the version the edit was made for; 0: whichever there is. For a new entry it is -1: there must be none.
 	IfVersion int64
+	// IfVersions is IfVersion for a change of several rules at once: the versions, by name, of those there were when it was made up; nil:
+	// whichever there are. It concerns the rules that the change names, with prune all of the namespace: each must have its version, and
+	// one without must not be there. Else nothing is changed, and ErrConflict says which are others.
+	IfVersions map[string]int64
 	// DryRun checks and tells, and changes nothing.
 	DryRun bool
 }

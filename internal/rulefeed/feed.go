@@ -3,7 +3,6 @@ package rulefeed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,8 @@ type Rules struct {
 //
 // What it does with faults: a text that cannot be understood as a whole (syntax, an unknown section, a file that cannot be read)
 // refuses the whole load, since nobody can tell what it would have said, and the last good rules go on. A faulty entry in a
-// text that can be understood is left out alone; a rule that was in force before goes on in its last good form.
+// text that can be understood is left out alone; a rule that was in force before goes on in its last good form. Where rules
+// are kept in several places (Joined), the first holds for each place alone.
 type Feed struct {
 	source  Source
 	publish func(Rules)
@@ -36,6 +36,7 @@ type Feed struct {
 	good      Status          // as it was when inForce was taken over
 	digest    string          // of what is in force
 	attempted string          // of what was looked at last
+	told      []string        // digests of what was refused of places, as the log has it
 }
 
 // Options tune a Feed. The zero value works.
@@ -79,7 +80,8 @@ func (e *LoadError) Error() string {
 }
 
 // Load takes over what the source has now. It returns an error when that cannot be read or understood; the rules in force
-// stay then. A node that has none yet should not start. Single faulty entries are no error: they are in the Status.
+// stay then. A node that has none yet should not start. Single faulty entries, and one of several places that goes on with its
+// last good texts, are no error: they are in the Status.
 func (f *Feed) Load(ctx context.Context) error {
 	snap, err := f.source.Snapshot(ctx)
 	if err != nil {
@@ -94,7 +96,7 @@ func (f *Feed) Load(ctx context.Context) error {
 	f.attempted = r.digest
 	switch {
 	case f.inForce != nil && r.digest == f.digest: // unchanged, or changed back
-		f.restored(r.revision)
+		f.restored(r)
 		return nil
 	case r.broken == 0:
 		f.take(r)
@@ -102,7 +104,7 @@ func (f *Feed) Load(ctx context.Context) error {
 	}
 	broken := &LoadError{ruledoc.Cap(r.faults)}
 	if r.digest != before { // else it is as broken as before, which was told
-		f.refused(fmt.Errorf("%d of %d texts cannot be understood", r.broken, len(r.parts)), broken.Faults)
+		f.refused(r.refusal().err, broken.Faults)
 	}
 	return broken
 }
@@ -115,7 +117,7 @@ func (f *Feed) take(r reading) {
 	faults = append(faults, found...)
 	f.inForce, f.digest = set.WithRevision(max(r.revision, f.Status().Revision+1)), r.digest
 	f.publish(Rules{Set: f.inForce, Document: merged.Document})
-	f.accepted(r.revision, merged, held, faults)
+	f.accepted(r, merged, held, faults)
 }
 
 // retryWait is how long Run waits when the source cannot tell of changes. A shorter wait would be noise in the log,

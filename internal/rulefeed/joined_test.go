@@ -3,6 +3,7 @@ package rulefeed_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,11 +14,32 @@ import (
 
 // record is a source that was read elsewhere.
 type record struct {
+	changed chan struct{}
+
+	mu       sync.Mutex
 	snapshot rulefeed.Snapshot
-	changed  chan struct{}
+	err      error
 }
 
-func (r *record) Snapshot(context.Context) (rulefeed.Snapshot, error) { return r.snapshot, nil }
+func (r *record) Snapshot(context.Context) (rulefeed.Snapshot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.snapshot, r.err
+}
+
+// set makes it have this.
+func (r *record) set(s rulefeed.Snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.snapshot = s
+}
+
+// fail makes it not readable, or readable again.
+func (r *record) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
 
 func (r *record) Wait(ctx context.Context) error {
 	select {
@@ -37,6 +59,15 @@ func document(rules ...ruledoc.Rule) []rulefeed.Text {
 	return []rulefeed.Text{{Name: "database", Document: &ruledoc.Document{Rules: rules}}}
 }
 
+// limitsOf are the limits of rules by their names.
+func limitsOf(set *sluice.RuleSet) map[string]int64 {
+	limits := map[string]int64{}
+	for r := range set.Rules() {
+		limits[r.Name] = r.Limits[0].Limit
+	}
+	return limits
+}
+
 func TestJoined_FilesComeFirstAndTheRevisionIsTheDatabases(t *testing.T) {
 	t.Parallel()
 	files := &record{snapshot: rulefeed.Snapshot{Revision: 9_000_000, Texts: []rulefeed.Text{{
@@ -44,14 +75,11 @@ func TestJoined_FilesComeFirstAndTheRevisionIsTheDatabases(t *testing.T) {
 	}}}}
 	db := &record{snapshot: rulefeed.Snapshot{Revision: 42, Texts: document(minute("both", 2), minute("own", 3))}, changed: make(chan struct{}, 1)}
 	var rules rulefeed.Rules
-	feed := rulefeed.New(rulefeed.Joined{files, db}, func(r rulefeed.Rules) { rules = r }, rulefeed.Options{})
+	feed := rulefeed.New(rulefeed.NewJoined(files, db), func(r rulefeed.Rules) { rules = r }, rulefeed.Options{})
 	if err := feed.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	limits := map[string]int64{}
-	for r := range rules.Set.Rules() {
-		limits[r.Name] = r.Limits[0].Limit
-	}
+	limits := limitsOf(rules.Set)
 	if s := feed.Status(); limits["both"] != 1 || limits["own"] != 3 || s.Revision != 42 || s.Kept != 42 || len(s.Faults) != 1 {
 		t.Errorf("limits %v, status %+v, want the file's rule, the database's revision and a fault for the second of a name", limits, s)
 	}
@@ -60,12 +88,12 @@ func TestJoined_FilesComeFirstAndTheRevisionIsTheDatabases(t *testing.T) {
 		t.Errorf("after a revision without changes: %v, status %+v, want the same rules, kept at 43", err, feed.Status())
 	}
 	db.changed <- struct{}{}
-	if err := (rulefeed.Joined{files, db}).Wait(t.Context()); err != nil {
+	if err := rulefeed.NewJoined(files, db).Wait(t.Context()); err != nil {
 		t.Errorf("wait: %v, want the database's change", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (rulefeed.Joined{files, db}).Wait(ctx); !errors.Is(err, context.Canceled) {
+	if err := rulefeed.NewJoined(files, db).Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait after the end: %v", err)
 	}
 }
@@ -85,10 +113,7 @@ func TestFeed_ARuleThatWasLeftOutElsewhereGoesOnInItsLastGoodForm(t *testing.T) 
 	if err := feed.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	limits := map[string]int64{}
-	for r := range set.Rules() {
-		limits[r.Name] = r.Limits[0].Limit
-	}
+	limits := limitsOf(set)
 	if s := feed.Status(); limits["a"] != 1 || limits["b"] != 20 || len(s.Held) != 1 || len(s.Faults) != 1 {
 		t.Errorf("limits %v, status %+v, want a as it was, b changed, and the fault", limits, s)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/ruledoc"
@@ -27,6 +28,16 @@ type Snapshot struct {
 	// Revision is the keeper's number for them. The feed takes a higher one where it would not rise.
 	Revision sluice.Revision
 	Texts    []Text
+
+	// refused is why some of the texts are not what is written now, but what was when it was good last.
+	refused []refusal
+}
+
+// refusal is why what a source has now is not taken.
+type refusal struct {
+	err    error
+	faults []ruledoc.Fault // none where it could not be read
+	digest string          // of what it has, by which the same is told once
 }
 
 // Text is one file or record of rules.
@@ -43,6 +54,9 @@ type Text struct {
 	// Faults are those found when it was read, LeftOut the rules that they took away.
 	Faults  []ruledoc.Fault
 	LeftOut []ruledoc.RuleName
+
+	// former tells that it is written otherwise by now. Its faults are not told: those of what is written are.
+	former bool
 }
 
 // decode reads the text.
@@ -80,11 +94,17 @@ type reading struct {
 	broken   int               // how many of them are nil
 	faults   []ruledoc.Fault
 	digest   string // identifies the content among all others
+	refused  []refusal
+}
+
+// refusal is that of a reading with broken texts.
+func (r *reading) refusal() refusal {
+	return refusal{fmt.Errorf("%d of %d texts cannot be understood", r.broken, len(r.parts)), r.faults, r.digest}
 }
 
 // read parses every text.
 func (s Snapshot) read() reading {
-	r := reading{revision: s.Revision}
+	r := reading{revision: s.Revision, refused: s.refused}
 	h := sha256.New()
 	piece := func(b []byte) {
 		_ = binary.Write(h, binary.BigEndian, int64(len(b))) // a hash takes everything
@@ -96,7 +116,10 @@ func (s Snapshot) read() reading {
 		if part == nil {
 			r.broken++
 		}
-		r.parts, r.faults = append(r.parts, part), append(r.faults, faults...)
+		r.parts = append(r.parts, part)
+		if !t.former {
+			r.faults = append(r.faults, faults...)
+		}
 		piece([]byte(t.Name))
 		piece(t.content(part, faults))
 	}

@@ -161,9 +161,11 @@ func TestMetrics_TellOfOtherParts(t *testing.T) {
 	b.metrics.Watch(Sources{
 		InFlight: func() int { return 3 }, Overloaded: func() int64 { return 4 }, Nodes: func() int { return 5 },
 	})
+	b.metrics.Count("sluice_counted_total", "Counted elsewhere.", func() int64 { return 7 })
+	b.metrics.Gauge("sluice_measured", "Measured elsewhere.", func() float64 { return 0.5 })
 	b.metrics.ConfigReloaded(errors.New("faulty"))
 	b.metrics.RulesFailed(6)
-	wantSeries(t, b.scrape(t), "sluice_in_flight 3", "sluice_overloaded_total 4", "sluice_nodes 5",
+	wantSeries(t, b.scrape(t), "sluice_counted_total 7", "sluice_measured 0.5", "sluice_in_flight 3", "sluice_overloaded_total 4", "sluice_nodes 5",
 		"sluice_config_reload_failures_total 1", "sluice_config_reload_success_timestamp_seconds 0", "sluice_rules_faults 6", "sluice_degraded 0")
 	b.metrics.ConfigReloaded(nil)
 	if strings.Contains(b.scrape(t), "\nsluice_config_reload_success_timestamp_seconds 0\n") {

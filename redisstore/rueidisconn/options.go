@@ -101,6 +101,8 @@ func (o Options) client() rueidis.ClientOption {
 			Password:  o.SentinelPassword,
 			TLSConfig: o.TLS,
 			Dialer:    opt.Dialer,
+			// They tell of a new master by themselves; who did not hear it finds out so.
+			TopologyRefreshInterval: 5 * time.Second,
 		}
 	}
 	return opt
