@@ -29,8 +29,8 @@ func TestMigrate_CreatesTheTablesOnceAndSaysSo(t *testing.T) {
 		want string
 		err  error
 	}{
-		{[]string{"--check", "--url", db.URL()}, "3 migrations to apply\n", errNotMigrated},
-		{[]string{"--url-file", owner}, "3 migrations applied; the database is up to date\n", nil},
+		{[]string{"--check", "--url", db.URL()}, "4 migrations to apply\n", errNotMigrated},
+		{[]string{"--url-file", owner}, "4 migrations applied; the database is up to date\n", nil},
 		{[]string{"--url-file", owner}, "0 migrations applied; the database is up to date\n", nil},
 		{[]string{"--check", "--config", file("sluice.toml", "[database]\nurl = \""+db.URL()+"\"\n")}, "0 migrations to apply\n", nil},
 	} {

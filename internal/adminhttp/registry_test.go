@@ -178,6 +178,18 @@ func TestRules_AreWrittenReadChangedAndDeletedUnderTheirVersion(t *testing.T) {
 	b.do(t, "PUT", "/v1/namespaces/nowhere/rules/login", loginRule, http.StatusNotFound)
 }
 
+func TestRules_WrittenByHandCanBeReplacedAndDeletedLikeOthers(t *testing.T) {
+	t.Parallel()
+	b := newRegistryBed(t, setup{})
+	b.database.Exec(t, testpg.Superuser, `INSERT INTO sluice.rules (namespace, name, body) VALUES ('default', 'login', '{"limits": "broken"}')`)
+	tag := b.do(t, "GET", loginPath, "", http.StatusOK).Header().Get("ETag")
+	tag = b.do(t, "PUT", loginPath, loginRule, http.StatusOK, "If-Match", tag).Header().Get("ETag")
+	b.do(t, "DELETE", loginPath, "", http.StatusNoContent, "If-Match", tag)
+	b.database.Exec(t, testpg.Superuser, `INSERT INTO sluice.rules (namespace, name, body) VALUES ('default', 'login', '{}')`)
+	tag = b.do(t, "GET", loginPath, "", http.StatusOK).Header().Get("ETag")
+	b.do(t, "DELETE", loginPath, "", http.StatusNoContent, "If-Match", tag)
+}
+
 func TestRules_ThatAreFaultyAreRefusedWithEveryFault(t *testing.T) {
 	t.Parallel()
 	b := newRegistryBed(t, setup{})

@@ -197,7 +197,7 @@ func TestVerifyHistory_FindsAChainWrittenAnewByWhatWasNoted(t *testing.T) {
 	wantFault(t, "the end cut off", db, &noted, 7, 0, "before the noted revision 14")
 }
 
-func TestMigrate_ChainsTheHistoryThatIsThere(t *testing.T) {
+func TestMigrate_ChainsTheHistoryAndGivesEveryRowAVersion(t *testing.T) {
 	t.Parallel()
 	d := testpg.Start(t, testpg.Options{Empty: true}).Database(t)
 	d.Exec(t, testpg.Owner, "CREATE SCHEMA sluice")
@@ -222,8 +222,12 @@ func TestMigrate_ChainsTheHistoryThatIsThere(t *testing.T) {
 	if err := s.DeleteBlock(t.Context(), user("ü"), registry.Edit{}); err != nil {
 		t.Fatal(err)
 	}
+	d.Exec(t, testpg.Superuser, "INSERT INTO sluice.subjects (dimension, id) VALUES ('user', 'written by hand')")
 	if err := postgres.Migrate(t.Context(), d.OwnerURL(), nil); err != nil {
 		t.Fatal(err)
+	}
+	if got := must(s.Subject(t.Context(), user("written by hand")))(t).Version; got != 1 {
+		t.Errorf("a row written by hand has version %d after the migration, want 1", got)
 	}
 	then := verified(t, db, nil)
 	if then.Changes != 4 || then.Head.Revision != 3 {
