@@ -143,6 +143,21 @@ func TestPlane_AnotherNodeRelaysWhenTheRelayIsGone(t *testing.T) {
 	}
 }
 
+func TestPlane_AnotherNodeRelaysWhenTheRelayDiedWithoutAWord(t *testing.T) {
+	t.Parallel()
+	db, redis := newDatabase(t), testredis.Single(t, testredis.Options{})
+	dead := newRedisBus(*onRedis(t, redis)) // all that is left of it is its lease
+	if held, err := dead.campaign(t.Context(), "dead", leaseTime); err != nil || !held {
+		t.Fatalf("campaign: %v %v", held, err)
+	}
+	dead.close()
+	p := New(db, "heir", Options{Node: "b", Redis: onRedis(t, redis)})
+	run(t, p)
+	putRule(t, db, "r", 3)
+	eventually(t, "the change arrives", func() bool { return limitOf(p, "r") == 3 })
+	eventually(t, "the heir relays", func() bool { st, err := p.bus.state(t.Context()); return err == nil && st.relayed })
+}
+
 func TestFirst_StartsFromDiskWhenNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	pg, redis := testpg.Start(t, testpg.Options{}), testredis.Single(t, testredis.Options{})
