@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/sluicehq/sluice/bench/internal/fleet"
+	"github.com/sluicehq/sluice/bench/internal/load"
 )
 
 // series is the alarm: what is above 0 wakes somebody.
@@ -48,16 +47,11 @@ func (r *run) faults(ctx context.Context) float64 {
 func (r *run) metric(ctx context.Context) float64 {
 	least := -1.0
 	for _, n := range r.nodes {
-		_, text, err := fleet.Ask(ctx, http.MethodGet, "http://"+n.Admin+"/metrics", nil)
+		values, err := load.Metrics(ctx, n.Admin, series)
 		if err != nil {
 			r.b.Fatal(err)
 		}
-		value := 0.0
-		for line := range strings.Lines(text) {
-			if rest, found := strings.CutPrefix(line, series+" "); found {
-				value, _ = strconv.ParseFloat(strings.TrimSpace(rest), 64)
-			}
-		}
+		value := values[series]
 		if least < 0 || value < least {
 			least = value
 		}

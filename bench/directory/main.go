@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/internal/bar"
@@ -84,13 +82,4 @@ func install(main *testredis.Main, name, database string) (*testnode.Node, *test
 }
 
 // memory is the most that a node ever had in memory, in MB.
-func memory(n *testnode.Node) int {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
-			return kb / 1024
-		}
-	}
-	return 0
-}
+func memory(n *testnode.Node) int64 { return load.PeakMemory(n.PID()) >> 20 }

@@ -10,13 +10,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/internal/bar"
+	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/internal/testnode"
 )
 
@@ -109,23 +108,7 @@ func (r *race) run(ctx context.Context, b *bar.Bar) error {
 
 // counts reads what the directory did so far.
 func (r *race) counts(ctx context.Context) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.with.Admin+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	counts := map[string]float64{}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "sluice_directory_") {
-			counts[name], _ = strconv.ParseFloat(value, 64)
-		}
-	}
-	return counts, err
+	return load.Metrics(ctx, r.with.Admin, "sluice_directory_")
 }
 
 func (r *race) leg(ctx context.Context, side int, draws []uint64) error {

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/sluicehq/sluice/bench/internal/load"
 	"github.com/sluicehq/sluice/bench/internal/reference"
 	"github.com/sluicehq/sluice/internal/testnode"
 	"github.com/sluicehq/sluice/internal/testredis"
@@ -111,31 +109,14 @@ func start(main *testredis.Main, cmd *exec.Cmd) error {
 
 // exactShare reads the node's own count of decisions by mode.
 func (s *servers) exactShare(ctx context.Context) (share, total float64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.node.Admin+"/metrics", nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
+	series, err := load.Metrics(ctx, s.node.Admin, "sluice_decisions_total{")
 	if err != nil {
 		return 0, 0, err
 	}
 	exact := 0.0
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "sluice_decisions_total{") {
-			continue
-		}
-		_, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, 0, err
-		}
+	for name, n := range series {
 		total += n
-		if strings.Contains(line, `mode="exact"`) {
+		if strings.Contains(name, `mode="exact"`) {
 			exact += n
 		}
 	}

@@ -30,18 +30,18 @@ func TestKeys_RotateWithTwoValidSecretsAndEndByRevocation(t *testing.T) {
 
 	until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
 	must(s.RotateKey(t.Context(), "k1", hash(2), until, by))(t)
-	got := must(db.KeyRecord(t.Context(), "k1"))(t)
+	got := must(db.Record(t.Context(), registry.Who{Dimension: "api_key", ID: "k1"}))(t)
 	if got.Key == nil || len(got.Key.Hashes) != 2 || !bytes.Equal(got.Key.Hashes[0], hash(2)) || !bytes.Equal(got.Key.Hashes[1], hash(1)) ||
 		!got.Key.OldUntil.Equal(until) || got.Tier != "pro" || got.Key.Owner != "u_1" || got.Key.Tenant != "acme" {
 		t.Errorf("record during a rotation: %+v", got.Key)
 	}
 	d.Exec(t, testpg.Superuser, "UPDATE sluice.api_keys SET old_until = now() - interval '1 s'")
-	if got := must(db.KeyRecord(t.Context(), "k1"))(t); len(got.Key.Hashes) != 1 || !got.Key.OldUntil.IsZero() {
+	if got := must(db.Record(t.Context(), registry.Who{Dimension: "api_key", ID: "k1"}))(t); len(got.Key.Hashes) != 1 || !got.Key.OldUntil.IsZero() {
 		t.Errorf("record after the old secret's time: %+v", got.Key)
 	}
 
 	must(s.RevokeKey(t.Context(), "k1", registry.Edit{Actor: "bob", Reason: "leaked"}))(t)
-	got = must(db.KeyRecord(t.Context(), "k1"))(t)
+	got = must(db.Record(t.Context(), registry.Who{Dimension: "api_key", ID: "k1"}))(t)
 	if got.Key.RevokedAt.IsZero() || got.Key.RevokedBy != "bob" {
 		t.Errorf("record after the revocation: %+v", got.Key)
 	}
@@ -49,7 +49,7 @@ func TestKeys_RotateWithTwoValidSecretsAndEndByRevocation(t *testing.T) {
 	wantErr(t, "revoke again", err, registry.ErrNotFound)
 	_, err = s.RotateKey(t.Context(), "k1", hash(3), until, by)
 	wantErr(t, "rotate what is revoked", err, registry.ErrNotFound)
-	if got := must(db.KeyRecord(t.Context(), "k2"))(t); got.Found || got.Key != nil {
+	if got := must(db.Record(t.Context(), registry.Who{Dimension: "api_key", ID: "k2"}))(t); got.Found || got.Key != nil {
 		t.Errorf("record of no key: %+v", got)
 	}
 	for want, f := range map[int]registry.KeyFilter{1: {Owner: "u_1", Tenant: "acme"}, 0: {Owner: "u_2"}} {

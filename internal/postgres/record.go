@@ -40,11 +40,6 @@ func (db *DB) Record(ctx context.Context, who registry.Who) (registry.Record, er
 	return list[0], nil
 }
 
-// KeyRecord is Record of an API key, by its id.
-func (db *DB) KeyRecord(ctx context.Context, id string) (registry.Record, error) {
-	return db.Record(ctx, registry.Who{Dimension: "api_key", ID: id})
-}
-
 // Records returns the records of several subjects, in their order, in one round trip.
 func (db *DB) Records(ctx context.Context, whos []registry.Who) ([]registry.Record, error) {
 	records := make([]registry.Record, len(whos))

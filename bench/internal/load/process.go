@@ -43,12 +43,17 @@ func FamilyCPU(pid int) time.Duration {
 }
 
 // ProcessMemory is what a process has resident, in bytes; 0 when it is gone.
-func ProcessMemory(pid int) int64 {
+func ProcessMemory(pid int) int64 { return statusBytes(pid, "VmRSS:") }
+
+// PeakMemory is the most that a process ever had resident, in bytes; 0 when it is gone.
+func PeakMemory(pid int) int64 { return statusBytes(pid, "VmHWM:") }
+
+func statusBytes(pid int, field string) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	_, rest, _ := strings.Cut(string(text), field)
 	var kb int64
 	_, _ = fmt.Sscan(rest, &kb)
 	return kb << 10
